@@ -1,0 +1,130 @@
+package limits
+
+import "context"
+
+// Coordinator holds permits, buckets and pauses, and decides who may start. It
+// is safe for use by many goroutines.
+type Coordinator interface {
+	// Sync carries everything a process has to say in one call: releases first,
+	// then refunds, withdrawals and pauses, then the claims in their order. The
+	// reply's slices are reused: reply must not be nil, and is valid until the
+	// next call with it. On error nothing is granted, and everything in the
+	// batch must be said again.
+	Sync(ctx context.Context, batch *Batch, reply *Reply) error
+
+	// Changed receives a value, sooner or later, after another process gave
+	// back something that a refused claim of this process may have waited for.
+	// It is a hint only; nil if nobody shares this coordinator.
+	Changed() <-chan struct{}
+
+	// Now reads the clock that the coordinator decides by.
+	Now() Time
+
+	// Close gives back whatever the process still holds.
+	Close() error
+}
+
+// Batch is one call to a [Coordinator]. The zero Batch says nothing.
+type Batch struct {
+	Releases  []ClaimID      // attempts that have ended: their permits come back
+	Refunds   []ClaimID      // granted, never started: permits and tokens come back
+	Withdrawn []ClaimID      // refused before, and wait no longer
+	Pauses    []PauseRequest // what services asked for
+	Max       int            // grant at most so many claims: the free global slots
+	Claims    []Claim        // best rank first
+}
+
+// PauseRequest asks that a key admit nothing before Until. Of several pauses
+// the longest wins.
+type PauseRequest struct {
+	Key   Key
+	Until Time
+}
+
+// ClaimID names one claim of one process for as long as the process lives. It
+// is above zero, and never used again after its claim was released, refunded or
+// withdrawn.
+type ClaimID uint64
+
+// Claim asks that one attempt may start: it gets all its permits and all its
+// tokens, or none of them. A claim that was refused waits with the coordinator,
+// which may save tokens or set permits aside for it, until it is granted or
+// withdrawn; asking again with the same ID replaces it.
+type Claim struct {
+	ID    ClaimID
+	Needs []Need // in admission order: host, account, pools by name
+	Pair  Key    // whose pause also holds the claim; zero if none
+	Rank  Rank
+}
+
+// Need is what a claim takes from one key: one permit, and Cost tokens of its
+// bucket, 0 ≤ Cost ≤ Limit.Burst. Every claim on a key states the same Limit.
+type Need struct {
+	Key   Key
+	Limit Limit
+	Cost  int64
+}
+
+// Rank orders waiting claims: higher priority, then the earlier deadline, then
+// the lane that waited longest, then the lower sequence number.
+type Rank struct {
+	Priority int64
+	Deadline Time // Never if none
+	Since    Time // when the claim's lane last started a job, or came to be
+	Seq      int64
+}
+
+// Before reports whether r goes before other.
+func (r Rank) Before(other Rank) bool {
+	switch {
+	case r.Priority != other.Priority:
+		return r.Priority > other.Priority
+	case r.Deadline != other.Deadline:
+		return r.Deadline < other.Deadline
+	case r.Since != other.Since:
+		return r.Since < other.Since
+	}
+	return r.Seq < other.Seq
+}
+
+// Cause says what a claim waits for.
+type Cause uint8
+
+// The causes of a wait. The first three are reported by coordinators.
+const (
+	Granted  Cause = iota // nothing: the claim was granted
+	Permit                // a key has no permit free
+	Tokens                // a bucket has too few tokens
+	Paused                // a service asked for a pause
+	Backoff               // the job waits before its next attempt
+	NotReady              // the job's not_before has not come
+)
+
+// Verdict answers one claim. If Cause is Granted the claim holds its permits
+// and has paid its tokens since the reply's Now. Otherwise it holds nothing,
+// and Key is the first that blocks it in admission order (Global if Max was
+// used up).
+type Verdict struct {
+	Cause Cause
+	Key   Key
+	// At is the earliest moment worth asking again; zero if that depends on
+	// others giving back permits.
+	At Time
+	// Earliest is when pauses and buckets would let the claim start, if nobody
+	// else took a token from now on: before it no start is possible.
+	Earliest Time
+}
+
+// Reply answers a [Batch]. Its slices are reused by the next Sync with it.
+type Reply struct {
+	Now      Time      // the moment of every decision in the batch
+	Verdicts []Verdict // one per claim, in the claims' order
+	Levels   []Level   // buckets and pauses of the keys the batch touched
+}
+
+// Level is what a key's bucket and pause stood at when the batch was decided.
+type Level struct {
+	Key    Key
+	Bucket Bucket
+	Pause  Time // zero if none was ever asked for
+}

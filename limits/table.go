@@ -1,0 +1,138 @@
+package limits
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Entry is what a job file says of the keys that match one pattern: a name, or
+// "*" followed by a suffix. Each field is set, lifted or left to a less exact
+// entry.
+type Entry struct {
+	Pattern     string
+	Concurrency Field[int64]
+	Rate        Field[Rate]
+	Burst       Field[int64]
+}
+
+// Field is one field of an [Entry]. The zero Field says nothing; a Field that
+// is Set with a zero Value lifts the limit ("none").
+type Field[T any] struct {
+	Value T
+	Set   bool
+}
+
+// Table holds the limits of one run by kind and pattern. It is built with Add
+// and may be read by many goroutines once built. The zero Table limits nothing.
+type Table struct {
+	exact map[Key]Entry
+	wild  [Pair + 1][]Entry // longest suffix first
+}
+
+// Add puts one entry into the table. It reports false, and changes nothing, if
+// the table has an entry of that kind and pattern.
+func (t *Table) Add(kind Kind, e Entry) bool {
+	suffix, wild := strings.CutPrefix(e.Pattern, "*")
+	if !wild {
+		key := Key{kind, e.Pattern}
+		if _, found := t.exact[key]; found {
+			return false
+		}
+		if t.exact == nil {
+			t.exact = make(map[Key]Entry)
+		}
+		t.exact[key] = e
+		return true
+	}
+	at, found := slices.BinarySearchFunc(t.wild[kind], suffix, func(e Entry, suffix string) int {
+		have := e.Pattern[1:]
+		return cmp.Or(cmp.Compare(len(suffix), len(have)), cmp.Compare(have, suffix))
+	})
+	if !found {
+		t.wild[kind] = slices.Insert(t.wild[kind], at, e)
+	}
+	return !found
+}
+
+// Empty reports whether the table limits nothing at all.
+func (t *Table) Empty() bool {
+	for _, wild := range t.wild {
+		if len(wild) > 0 {
+			return false
+		}
+	}
+	return len(t.exact) == 0
+}
+
+// For returns the limit of one key. Each field comes from the most exact entry
+// that has it: the name, then (for a host with a port) the name without its
+// port, then the longest wildcard. A rate without a burst gets
+// [Rate.DefaultBurst].
+func (t *Table) For(key Key) Limit {
+	var l Limit
+	burstSet := false
+	t.each(key, func(e Entry, first *[3]bool) {
+		if e.Concurrency.Set && !first[0] {
+			first[0], l.Concurrency = true, e.Concurrency.Value
+		}
+		if e.Rate.Set && !first[1] {
+			first[1], l.Rate = true, e.Rate.Value
+		}
+		if e.Burst.Set && !first[2] {
+			first[2], l.Burst = true, e.Burst.Value
+			burstSet = e.Burst.Value > 0
+		}
+	})
+	switch {
+	case l.Rate == Rate{}:
+		l.Burst = 0
+	case !burstSet:
+		l.Burst = l.Rate.DefaultBurst()
+	}
+	return l
+}
+
+// Named reports whether an entry names the key itself, wildcards left aside.
+func (t *Table) Named(key Key) bool {
+	_, found := t.exact[key]
+	return found
+}
+
+// each calls f with the entries that match key, most exact first.
+func (t *Table) each(key Key, f func(Entry, *[3]bool)) {
+	var seen [3]bool
+	if e, found := t.exact[key]; found {
+		f(e, &seen)
+	}
+	bare := key.Name
+	if key.Kind == Host {
+		bare = withoutPort(key.Name)
+	}
+	if bare != key.Name {
+		if e, found := t.exact[Key{Host, bare}]; found {
+			f(e, &seen)
+		}
+	}
+	for _, e := range t.wild[key.Kind] {
+		suffix := e.Pattern[1:]
+		if matches(key.Name, suffix) || matches(bare, suffix) {
+			f(e, &seen)
+		}
+	}
+}
+
+// matches reports whether "*" and suffix match name; "*" stands for one or
+// more characters.
+func matches(name, suffix string) bool {
+	return len(name) > len(suffix) && strings.HasSuffix(name, suffix)
+}
+
+// withoutPort cuts a port off a host key; an IPv6 address keeps its brackets.
+func withoutPort(host string) string {
+	at := strings.LastIndexByte(host, ':')
+	if at < 0 || strings.HasSuffix(host, "]") {
+		return host
+	}
+	return host[:at]
+}

@@ -1,0 +1,146 @@
+// Package results holds the record that every job ends with, the one writer of
+// a results file, and its reader.
+package results
+
+import (
+	"time"
+
+	"agentlimit/limits"
+)
+
+// Status is how a job ended.
+type Status string
+
+// The statuses a record may have.
+const (
+	Succeeded   Status = "succeeded"
+	Failed      Status = "failed"
+	Deferred    Status = "deferred"    // not started, or not tried again: it could not be in time
+	Unknown     Status = "unknown"     // sent, without an answer, and not safe to repeat
+	Interrupted Status = "interrupted" // under way when the run was stopped
+	Invalid     Status = "invalid"     // a bad line of a pipe
+)
+
+// Record is one line of a results file: the one truthful end of one job.
+type Record struct {
+	V        int               `json:"v"`
+	Run      string            `json:"run"`
+	ID       string            `json:"id"`
+	Status   Status            `json:"status"`
+	Kind     string            `json:"kind,omitempty"` // "http" or "exec"
+	Host     string            `json:"host,omitempty"`
+	Account  string            `json:"account,omitempty"`
+	Pools    []string          `json:"pools,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Hash     string            `json:"hash,omitempty"`
+	QueuedAt Time              `json:"queued_at,omitzero"`
+	EndedAt  Time              `json:"ended_at"`
+	Attempts []Attempt         `json:"attempts,omitempty"`
+	HTTP     *HTTP             `json:"http,omitempty"`
+	Exec     *Exec             `json:"exec,omitempty"`
+	Deferred *Deferral         `json:"deferred,omitempty"`
+	Error    *Error            `json:"error,omitempty"`
+}
+
+// Attempt is one try of a job.
+type Attempt struct {
+	Host       string               `json:"host,omitempty"`
+	AdmittedAt Time                 `json:"admitted_at"`
+	StartedAt  Time                 `json:"started_at"`
+	EndedAt    Time                 `json:"ended_at"`
+	Charge     map[limits.Key]int64 `json:"charge,omitempty"` // tokens paid, by key; 0: a permit only
+	Waited     Waits                `json:"waited"`
+	Hint       *Hint                `json:"hint,omitempty"`
+	Outcome    string               `json:"outcome"`
+	Status     int                  `json:"status,omitempty"`
+	ExitCode   *int                 `json:"exit_code,omitempty"`
+	Error      string               `json:"error,omitempty"`
+}
+
+// Waits is how long an attempt waited before it was admitted, by cause, in
+// milliseconds. The parts add up to Total.
+type Waits struct {
+	Total     float64 `json:"total_ms"`
+	Global    float64 `json:"global_ms"`
+	Host      float64 `json:"host_ms"`
+	Account   float64 `json:"account_ms"`
+	Pool      float64 `json:"pool_ms"`
+	Rate      float64 `json:"rate_ms"`
+	Pause     float64 `json:"pause_ms"`
+	Backoff   float64 `json:"backoff_ms"`
+	NotBefore float64 `json:"not_before_ms"`
+}
+
+// Hint is what a service said about when to come back.
+type Hint struct {
+	Source string      `json:"source"` // such as "retry-after"
+	Raw    string      `json:"raw"`    // as the service wrote it
+	Key    *limits.Key `json:"key,omitempty"`
+	Until  Time        `json:"until,omitzero"`
+}
+
+// HTTP is the last answer of a request.
+type HTTP struct {
+	Status    int                 `json:"status"`
+	URL       string              `json:"url"`
+	Headers   map[string][]string `json:"headers,omitempty"`
+	Body      string              `json:"body"`
+	Encoding  string              `json:"encoding,omitempty"` // "base64" if the body is not UTF-8
+	BodyBytes int64               `json:"body_bytes"`         // whole length, kept or not
+	Truncated bool                `json:"truncated"`
+	Redacted  bool                `json:"redacted,omitempty"`
+	Saved     string              `json:"saved,omitempty"` // path of the whole body
+}
+
+// Exec is how a command ended.
+type Exec struct {
+	ExitCode    int    `json:"exit_code"` // -1 if a signal ended it
+	Signal      string `json:"signal"`    // such as "SIGTERM"; empty if it exited
+	Stdout      string `json:"stdout"`
+	Stderr      string `json:"stderr"`
+	StdoutBytes int64  `json:"stdout_bytes"`
+	StderrBytes int64  `json:"stderr_bytes"`
+
+	StdoutEncoding  string `json:"stdout_encoding,omitempty"`
+	StderrEncoding  string `json:"stderr_encoding,omitempty"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+	StdoutRedacted  bool   `json:"stdout_redacted,omitempty"`
+	StderrRedacted  bool   `json:"stderr_redacted,omitempty"`
+	Saved           string `json:"saved,omitempty"` // path of the whole standard output
+}
+
+// Deferral says why a job was deferred.
+type Deferral struct {
+	Reason   string      `json:"reason"`
+	Key      *limits.Key `json:"key,omitempty"`
+	Deadline Time        `json:"deadline,omitzero"`
+	RetryAt  Time        `json:"retry_at,omitzero"` // earliest time worth trying again, if known
+}
+
+// Error is why a job did not succeed.
+type Error struct {
+	Kind    string `json:"kind"` // such as "timeout", "status", "exit", "connect"
+	Message string `json:"message"`
+}
+
+// Time is a moment that is written in RFC 3339 with nine digits, in UTC.
+type Time struct{ time.Time }
+
+// At returns t as a record shows it.
+func At(t limits.Time) Time {
+	if t == 0 {
+		return Time{}
+	}
+	return Time{t.Wall()}
+}
+
+// Limits returns t as a coordinator counts it.
+func (t Time) Limits() limits.Time { return limits.TimeOf(t.Time) }
+
+const timeLayout = `"2006-01-02T15:04:05.000000000Z"`
+
+// MarshalJSON writes nine digits, always.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(make([]byte, 0, len(timeLayout)), timeLayout), nil
+}
