@@ -55,6 +55,10 @@ type Claim struct {
 	Needs []Need // in admission order: host, account, pools by name
 	Pair  Key    // whose pause also holds the claim; zero if none
 	Rank  Rank
+	// Behind is 1 + the index of the claim of the same lane in front of it in
+	// the batch: if that one is refused, so is this, with the same verdict, and
+	// nobody knows it as waiting. 0 for the head of a lane.
+	Behind int
 }
 
 // Need is what a claim takes from one key: one permit, and Cost tokens of its
@@ -90,14 +94,13 @@ func (r Rank) Before(other Rank) bool {
 // Cause says what a claim waits for.
 type Cause uint8
 
-// The causes of a wait. The first three are reported by coordinators.
+// The causes of a wait that coordinators report.
 const (
-	Granted  Cause = iota // nothing: the claim was granted
-	Permit                // a key has no permit free
-	Tokens                // a bucket has too few tokens
-	Paused                // a service asked for a pause
-	Backoff               // the job waits before its next attempt
-	NotReady              // the job's not_before has not come
+	Granted Cause = iota // none: the claim was granted
+	Permit               // a key has no permit free
+	Tokens               // a bucket has too few tokens, or saves them
+	Paused               // a service asked for a pause
+	TooLate              // the deadline has passed: the claim is never granted
 )
 
 // Verdict answers one claim. If Cause is Granted the claim holds its permits

@@ -1,0 +1,406 @@
+package limits
+
+// State is the one decision: given a time and claims in order, who may start
+// now. It has no clock and no goroutine, and is not safe for use by several
+// goroutines at once; see [Local]. The zero State is ready for use; every key's
+// bucket starts full.
+//
+// A claim is granted if each of its keys has a permit free and is not paused,
+// and each bucket holds its cost; then all of it is taken in one step. Three
+// reserves keep a claim from being passed for ever. The first, that nobody
+// passes the head of a lane, is the caller's (see [Claim.Behind]). The other
+// two are decided here:
+//
+//   - A bucket saves for the best-ranked claim that only time keeps from
+//     starting: a claim of lower rank may take c only if
+//     level − c + r·(t* − now) still reaches that claim's cost, t* being when
+//     its other buckets and its pauses allow it.
+//   - When patience claims of lower rank have been granted on the key that a
+//     waiting claim is blocked by, one permit of each of its keys is set aside
+//     for it: claims of lower rank leave one permit free there. A key has at
+//     most one permit set aside, for the claim that asked first. The waiting
+//     claim still holds nothing, so there is no cycle of waits.
+//
+// Invariants: inUse is the number of granted claims that need the key; a
+// refused claim has changed no permit and no token.
+type State struct {
+	keys    map[Key]*keyState
+	claims  map[ClaimID]*claim // granted and waiting
+	spare   []*claim           // for reuse, so that a grant allocates nothing
+	touched []*keyState        // by the batch under way, each once
+	batch   uint64             // its number
+}
+
+// patience is how many claims of lower rank may pass a waiting one before a
+// permit of each of its keys is set aside for it.
+const patience = 64
+
+// keyState is what one key has under way and left.
+type keyState struct {
+	key    Key
+	limit  Limit
+	inUse  int64
+	bucket Bucket
+	pause  Time
+
+	passed *claim // best-ranked waiting claim that this key's permits block
+	saver  *claim // best-ranked waiting claim that only time keeps from this bucket
+	aside  *claim // for which one permit is set aside
+	batch  uint64 // that touched it last
+}
+
+// claim is a [Claim] that was granted or waits.
+type claim struct {
+	id       ClaimID
+	needs    []need
+	pair     Key       // zero if none
+	pairKey  *keyState // nil as long as nobody asked for a pause of the pair
+	rank     Rank
+	granted  bool
+	bypassed int
+}
+
+type need struct {
+	*keyState
+	cost int64
+}
+
+// Sync decides one batch at now and fills reply, as [Coordinator.Sync] says.
+func (s *State) Sync(now Time, batch *Batch, reply *Reply) {
+	s.batch++
+	s.touched = s.touched[:0]
+	for _, id := range batch.Releases {
+		s.drop(id, now, false)
+	}
+	for _, id := range batch.Refunds {
+		s.drop(id, now, true)
+	}
+	for _, id := range batch.Withdrawn {
+		s.drop(id, now, false)
+	}
+	for _, p := range batch.Pauses {
+		s.pause(p, now)
+	}
+	reply.Now, reply.Verdicts, reply.Levels = now, reply.Verdicts[:0], reply.Levels[:0]
+	free := batch.Max
+	for i := range batch.Claims {
+		v := s.answer(&batch.Claims[i], reply.Verdicts, now, free > 0)
+		if v.Cause == Granted {
+			free--
+		}
+		reply.Verdicts = append(reply.Verdicts, v)
+	}
+	for _, k := range s.touched {
+		if k.limit.Rate.Per > 0 || k.pause > 0 {
+			reply.Levels = append(reply.Levels, Level{Key: k.key, Bucket: k.bucket, Pause: k.pause})
+		}
+	}
+}
+
+// answer decides one claim; before holds the verdicts of those in front of it.
+func (s *State) answer(asked *Claim, before []Verdict, now Time, free bool) Verdict {
+	if asked.Behind > 0 && before[asked.Behind-1].Cause != Granted {
+		return before[asked.Behind-1]
+	}
+	c := s.enter(asked, now)
+	v := c.blocked(now)
+	if v.Cause == Granted && !free {
+		v.Cause = Permit
+	}
+	if v.Cause == Granted {
+		c.take()
+	} else if v.Key != (Key{}) {
+		c.wait(v, s.keys[v.Key])
+	}
+	return v
+}
+
+// enter returns the claim as the state keeps it, its keys refilled.
+func (s *State) enter(asked *Claim, now Time) *claim {
+	c := s.claims[asked.ID]
+	if c == nil {
+		if s.claims == nil {
+			s.claims = make(map[ClaimID]*claim)
+		}
+		if last := len(s.spare) - 1; last >= 0 {
+			c, s.spare = s.spare[last], s.spare[:last]
+		} else {
+			c = new(claim)
+		}
+		s.claims[asked.ID] = c
+	} else {
+		c.leaveQueues()
+	}
+	c.id, c.rank, c.needs, c.pair, c.pairKey = asked.ID, asked.Rank, c.needs[:0], asked.Pair, nil
+	if c.pair.Kind == Pair {
+		c.pairKey = s.keys[c.pair]
+	}
+	for _, n := range asked.Needs {
+		c.needs = append(c.needs, need{s.touch(n.Key, n.Limit, now), n.Cost})
+	}
+	return c
+}
+
+// touch returns a key's state, refilled, and notes it for the reply.
+func (s *State) touch(key Key, limit Limit, now Time) *keyState {
+	k := s.keys[key]
+	if k == nil {
+		if s.keys == nil {
+			s.keys = make(map[Key]*keyState)
+		}
+		k = &keyState{key: key}
+		s.keys[key] = k
+	}
+	if k.limit == (Limit{}) && limit != (Limit{}) {
+		k.limit = limit
+		k.bucket = Full(limit, now)
+		if key.Kind == Host && k.pause > now {
+			k.bucket = Bucket{Last: k.pause}
+		}
+	}
+	k.refill(now)
+	if k.batch != s.batch {
+		k.batch = s.batch
+		s.touched = append(s.touched, k)
+	}
+	return k
+}
+
+// refill brings the bucket up to now; one that a pause emptied stays empty
+// until the pause ends.
+func (k *keyState) refill(now Time) {
+	if k.limit.Rate.Per > 0 && now >= min(k.pause, k.bucket.Last) {
+		k.bucket.Refill(k.limit, now)
+	}
+}
+
+// pause makes the longer of two pauses hold. A host's pause empties its bucket,
+// which refills from the pause's end, so that no burst follows it.
+func (s *State) pause(p PauseRequest, now Time) {
+	k := s.touch(p.Key, Limit{}, now)
+	if p.Until <= max(now, k.pause) {
+		return
+	}
+	if p.Key.Kind == Pair && k.pause == 0 {
+		s.showPair(k)
+	}
+	k.pause = p.Until
+	if p.Key.Kind == Host {
+		k.bucket = Bucket{Last: p.Until}
+	}
+}
+
+// showPair makes a pair's first pause known to the claims of that pair. Pairs
+// have a state only once they were paused: there may be a million of them.
+func (s *State) showPair(k *keyState) {
+	for _, c := range s.claims {
+		if c.pair == k.key {
+			c.pairKey = k
+		}
+	}
+}
+
+// drop ends a claim: a granted one gives its permits back, and with refund its
+// tokens; a waiting one waits no longer. An unknown claim was ended before.
+func (s *State) drop(id ClaimID, now Time, refund bool) {
+	c := s.claims[id]
+	if c == nil {
+		return
+	}
+	if c.granted {
+		for _, n := range c.needs {
+			n.inUse--
+			if refund && n.limit.Rate.Per > 0 {
+				n.refill(now)
+				n.bucket.Refund(n.limit, n.cost)
+			}
+		}
+	} else {
+		c.leave()
+	}
+	delete(s.claims, id)
+	*c = claim{needs: c.needs[:0]}
+	s.spare = append(s.spare, c)
+}
+
+// blocked says what keeps the claim from starting now; Granted if nothing does.
+func (c *claim) blocked(now Time) Verdict {
+	v := Verdict{Earliest: now}
+	block := func(cause Cause, key Key, at Time) {
+		if v.Cause == Granted {
+			v.Cause, v.Key = cause, key
+		}
+		v.At = max(v.At, at)
+	}
+	if now > c.rank.Deadline {
+		block(TooLate, Key{}, 0)
+		return v
+	}
+	if until, key := c.paused(); until > now {
+		block(Paused, key, until)
+		v.Earliest = until
+	}
+	for _, n := range c.needs {
+		if !n.permitFor(c) {
+			block(Permit, n.key, 0)
+		}
+	}
+	for _, n := range c.needs {
+		if n.limit.Rate.Per == 0 || n.cost == 0 {
+			continue
+		}
+		ready := n.bucket.Ready(n.limit, n.cost)
+		v.Earliest = max(v.Earliest, ready)
+		if ready > now {
+			block(Tokens, n.key, ready)
+		} else if until := n.savedUntil(c, now); until > 0 {
+			block(Tokens, n.key, until)
+		}
+	}
+	return v
+}
+
+// paused returns the longest pause of the claim's keys and its key.
+func (c *claim) paused() (until Time, key Key) {
+	if c.pairKey != nil {
+		until, key = c.pairKey.pause, c.pairKey.key
+	}
+	for _, n := range c.needs {
+		if n.pause > until {
+			until, key = n.pause, n.key
+		}
+	}
+	return until, key
+}
+
+// permitFor reports whether the key has a permit that c may take.
+func (k *keyState) permitFor(c *claim) bool {
+	if k.limit.Concurrency == 0 {
+		return true
+	}
+	free := k.limit.Concurrency - k.inUse
+	if k.aside != nil && k.aside.rank.Before(c.rank) {
+		free--
+	}
+	return free > 0
+}
+
+// permitted reports whether every key has a permit that c may take.
+func (c *claim) permitted() bool {
+	for _, n := range c.needs {
+		if !n.permitFor(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// savedUntil returns until when the bucket saves for a better-ranked claim what
+// c asks for, and zero if c may take it.
+func (n need) savedUntil(c *claim, now Time) Time {
+	s := n.saver
+	if s == nil || s == c || !s.rank.Before(c.rank) || !s.permitted() {
+		return 0
+	}
+	start := s.otherwiseReady(n.keyState, now)
+	b := n.bucket
+	b.Level -= n.cost * n.limit.Rate.Per
+	b.Refill(n.limit, start)
+	if b.Level >= s.costAt(n.keyState)*n.limit.Rate.Per {
+		return 0
+	}
+	return max(start, n.bucket.Ready(n.limit, s.costAt(n.keyState)), now+1)
+}
+
+// otherwiseReady returns when all but the bucket of k would let c start.
+func (c *claim) otherwiseReady(k *keyState, now Time) Time {
+	at, _ := c.paused()
+	at = max(at, now)
+	for _, n := range c.needs {
+		if n.keyState != k && n.limit.Rate.Per > 0 && n.cost > 0 {
+			n.refill(now)
+			at = max(at, n.bucket.Ready(n.limit, n.cost))
+		}
+	}
+	return at
+}
+
+// costAt returns how many tokens of k's bucket the claim needs.
+func (c *claim) costAt(k *keyState) int64 {
+	for _, n := range c.needs {
+		if n.keyState == k {
+			return n.cost
+		}
+	}
+	return 0
+}
+
+// take grants the claim, and counts it against those it passes.
+func (c *claim) take() {
+	c.leave()
+	c.granted = true
+	for _, n := range c.needs {
+		n.inUse++
+		if n.limit.Rate.Per > 0 {
+			n.bucket.Take(n.limit, n.cost)
+		}
+		if w := n.passed; w != nil && w.rank.Before(c.rank) {
+			if w.bypassed++; w.bypassed >= patience {
+				w.setAside()
+			}
+		}
+	}
+}
+
+// setAside reserves a permit of each of the claim's keys where none is.
+func (c *claim) setAside() {
+	for _, n := range c.needs {
+		if n.aside == nil {
+			n.aside = c
+		}
+	}
+}
+
+// wait notes a refused claim where it is best-ranked: with the key whose
+// permits block it, or, if only time does, with each bucket it needs.
+func (c *claim) wait(v Verdict, k *keyState) {
+	if v.Cause == Permit {
+		if k.passed == nil || c.rank.Before(k.passed.rank) {
+			k.passed = c
+		}
+		return
+	}
+	if !c.permitted() {
+		return
+	}
+	for _, n := range c.needs {
+		if n.limit.Rate.Per == 0 || n.cost == 0 {
+			continue
+		}
+		if s := n.saver; s == nil || c.rank.Before(s.rank) || !s.permitted() {
+			n.saver = c
+		}
+	}
+}
+
+// leaveQueues takes the claim off the keys that know it as their best-ranked.
+func (c *claim) leaveQueues() {
+	for _, n := range c.needs {
+		if n.passed == c {
+			n.passed = nil
+		}
+		if n.saver == c {
+			n.saver = nil
+		}
+	}
+}
+
+// leave takes the claim off its keys, what was set aside for it too.
+func (c *claim) leave() {
+	c.leaveQueues()
+	for _, n := range c.needs {
+		if n.aside == c {
+			n.aside = nil
+		}
+	}
+}
