@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -35,6 +36,11 @@ type Key struct {
 // PairKey returns the key of a host and an account together. Host names hold
 // no slash, so that two pairs never share a key.
 func PairKey(host, account string) Key { return Key{Pair, host + "/" + account} }
+
+// Compare orders keys as admission does: by kind, then by name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Name, other.Name))
+}
 
 // String spells the key as records and messages do: "host/api.example.com",
 // "pair/api.example.com/team-a", or "global".

@@ -23,7 +23,7 @@ const (
 
 // Record is one line of a results file: the one truthful end of one job.
 type Record struct {
-	V        int               `json:"v"`
+	V        int               `json:"v"` // of the format: 1, whatever the writer is given
 	Run      string            `json:"run"`
 	ID       string            `json:"id"`
 	Status   Status            `json:"status"`
@@ -32,6 +32,7 @@ type Record struct {
 	Account  string            `json:"account,omitempty"`
 	Pools    []string          `json:"pools,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
+	Deadline Time              `json:"deadline,omitzero"`
 	Hash     string            `json:"hash,omitempty"`
 	QueuedAt Time              `json:"queued_at,omitzero"`
 	EndedAt  Time              `json:"ended_at"`
@@ -124,23 +125,27 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// Time is a moment that is written in RFC 3339 with nine digits, in UTC.
+// Time is a moment that is written in RFC 3339 with nine digits, in UTC. The
+// zero Time is none.
 type Time struct{ time.Time }
 
-// At returns t as a record shows it.
+// At returns t as a record shows it: the zero Time if t is none or Never.
 func At(t limits.Time) Time {
-	if t == 0 {
+	if t == 0 || t == limits.Never {
 		return Time{}
 	}
 	return Time{t.Wall()}
 }
 
-// Limits returns t as a coordinator counts it.
-func (t Time) Limits() limits.Time { return limits.TimeOf(t.Time) }
-
-const timeLayout = `"2006-01-02T15:04:05.000000000Z"`
+// Limits returns t as a coordinator counts it, and zero if t is none.
+func (t Time) Limits() limits.Time {
+	if t.IsZero() {
+		return 0
+	}
+	return limits.TimeOf(t.Time)
+}
 
 // MarshalJSON writes nine digits, always.
 func (t Time) MarshalJSON() ([]byte, error) {
-	return t.UTC().AppendFormat(make([]byte, 0, len(timeLayout)), timeLayout), nil
+	return appendTime(nil, t), nil
 }

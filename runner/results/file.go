@@ -1,0 +1,154 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// Mode says what [Open] does with a file that is there already.
+type Mode uint8
+
+// The modes of opening.
+const (
+	Create    Mode = iota // refuse it, unless it is empty
+	Overwrite             // empty it
+	Resume                // append to it
+)
+
+// What Open refuses, besides what the system does.
+var (
+	ErrExists = errors.New("exists already; --resume goes on with it, --overwrite starts it anew")
+	ErrInUse  = errors.New("in use by another run")
+)
+
+// File is a results file that one run holds: a kernel lock keeps other runs out
+// until it is closed or the process is gone, however it ended, so that nothing
+// is ever left to clean up. It is for one goroutine at a time.
+type File struct {
+	*Writer
+	// Torn is how many bytes of an unfinished last line were cut off by Resume.
+	Torn int64
+
+	tail *tail
+}
+
+// Open takes a results file for one run: it creates it with mode 0600 if it is
+// not there, locks it, and only then looks at mode. A file that another run
+// holds is left as it is, with [ErrInUse], and one with content is refused by
+// Create with [ErrExists]. With Resume, the last line is set right: one cut off
+// in the middle is taken away, a whole one without its newline gets it; what is
+// not a results file is refused. A device or pipe is written to as it is, in
+// every mode, without a lock.
+func Open(path string, mode Mode) (*File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("results file %q: %w", path, reason(err))
+	}
+	if err := f.prepare(mode); err != nil {
+		f.tail.file.Close() // nothing was written
+		return nil, fmt.Errorf("results file %q: %w", path, reason(err))
+	}
+	return f, nil
+}
+
+func open(path string) (*File, error) {
+	flags := os.O_RDWR | os.O_CREATE
+	info, err := os.Stat(path)
+	stream := err == nil && !info.Mode().IsRegular()
+	if stream {
+		flags = os.O_WRONLY
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	t := &tail{file: file}
+	if stream {
+		return &File{Writer: NewWriter(file), tail: t}, nil
+	}
+	return &File{Writer: NewWriter(t), tail: t}, nil
+}
+
+// prepare locks a regular file and makes it ready for the first record.
+func (f *File) prepare(mode Mode) error {
+	file := f.tail.file
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if err := lock(file); err != nil {
+		return err
+	}
+	// Only the holder of the lock knows the size for sure.
+	if info, err = file.Stat(); err != nil {
+		return err
+	}
+	switch {
+	case info.Size() == 0:
+		return nil
+	case mode == Create:
+		return ErrExists
+	case mode == Overwrite:
+		return empty(file)
+	}
+	if f.Torn, err = f.tail.mend(info.Size()); err != nil {
+		return err
+	}
+	_, err = file.Seek(f.tail.end, io.SeekStart)
+	return err
+}
+
+// empty makes a file with content as good as new.
+func empty(file *os.File) error {
+	if err := file.Chmod(0o600); err != nil {
+		return err
+	}
+	return file.Truncate(0)
+}
+
+// reason is err in a user's words, the path left to the caller.
+func reason(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		if errors.Is(err, fs.ErrNotExist) {
+			return errors.New("its folder does not exist")
+		}
+		return path.Err
+	}
+	return err
+}
+
+// Records reads what the file holds at the time of the call; see [Read].
+func (f *File) Records() iter.Seq2[Record, error] {
+	return Read(io.NewSectionReader(f.tail.file, 0, f.tail.end))
+}
+
+// Close makes the file safe from a crash of the machine and lets it go.
+func (f *File) Close() error {
+	var synced error
+	if f.tail.end > 0 {
+		synced = f.tail.file.Sync()
+	}
+	if err := errors.Join(synced, f.tail.file.Close()); err != nil {
+		return fmt.Errorf("close results: %w", err)
+	}
+	return nil
+}
+
+// SameFile returns the first of inputs that is the same file as path, through
+// whatever link or spelling, and "" if none is.
+func SameFile(path string, inputs []string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	for _, input := range inputs {
+		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
+			return input
+		}
+	}
+	return ""
+}
