@@ -1,0 +1,206 @@
+// Package audit proves from the records of a run that no limit was broken, or
+// names the moments at which one was. It shares no code with what decides or
+// schedules, so that it can judge them: it knows records and limits only.
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"agentlimit/limits"
+	"agentlimit/runner/results"
+)
+
+// Spec is what records are held against.
+type Spec struct {
+	// Limits returns what a key allows; for the zero Key, how many attempts one
+	// run may have under way. Pairs are not asked for.
+	Limits func(limits.Key) limits.Limit
+
+	// Jobs are the ids of all jobs that should have a record. Nil: not checked.
+	Jobs iter.Seq[string]
+
+	// PauseLag is how long after an answer its pause may take to reach those who
+	// admit: another process may admit an attempt before it is told.
+	PauseLag time.Duration
+}
+
+// Report is what an audit found.
+type Report struct {
+	Records    int
+	Attempts   int
+	Keys       []KeyReport // host by host, then accounts, then pools, by name
+	Violations []Violation // none: everything was kept
+}
+
+// KeyReport is how close a key came to its limit.
+type KeyReport struct {
+	Key      limits.Key // Global with the run as its name for the cap of one run
+	Limit    limits.Limit
+	Started  int    // attempts
+	Peak     int    // most attempts under way at once
+	Tightest Window // where the bucket had least left; zero without a rate
+}
+
+// Window is a stretch of time, both ends included, and the tokens spent in it.
+type Window struct {
+	From, To limits.Time
+	Spent    int64
+	Allowed  int64 // burst and what refills within the window, in whole tokens
+}
+
+// Kind says what was broken.
+type Kind string
+
+// The kinds of violation. Of Concurrency, Rate and Paused, each key has at most
+// one, for the first moment.
+const (
+	Concurrency Kind = "concurrency" // more attempts under way than permits
+	Rate        Kind = "rate"        // more tokens spent than burst and refill allow
+	Paused      Kind = "pause"       // admitted before a pause had ended
+	Late        Kind = "late"        // started after the job's deadline
+	Unpaid      Kind = "unpaid"      // admitted without one of the job's keys
+	Lost        Kind = "lost"        // a job without a record
+	Doubled     Kind = "doubled"     // recorded twice by a run, or run again after it succeeded
+	Unexpected  Kind = "unexpected"  // a record of a job that nobody named
+	Damaged     Kind = "damaged"     // a line that is no record, or times that cannot be
+)
+
+// Violation is one breach.
+type Violation struct {
+	Kind    Kind
+	Key     limits.Key  // of Concurrency, Rate, Paused and Unpaid
+	Job     string      // id of the job that broke it; empty if unknown
+	At      limits.Time // when it was broken; zero if at no moment
+	Message string      // says all of that but the moment
+}
+
+// Check audits records, which may come from several files in any order. An
+// attempt counts from its admission up to, but not including, the moment at
+// which it ended; a bucket's windows are compared in whole numbers, without
+// tolerance. Records that cannot be read are violations.
+func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
+	b := &book{spec: spec, ledgers: make(map[limits.Key]*ledger)}
+	for r, err := range records {
+		if err != nil {
+			b.report(Violation{Kind: Damaged, Message: err.Error()})
+			continue
+		}
+		b.add(&r)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(b.ledgers), limits.Key.Compare) {
+		b.judge(key, b.ledgers[key])
+	}
+	b.judgeJobs(spec.Jobs)
+	return b.found
+}
+
+// book gathers from records what is to be judged.
+type book struct {
+	spec    Spec
+	ledgers map[limits.Key]*ledger
+	ids     []string // of the job, by record
+	endings []ending
+	found   Report
+}
+
+// ledger is all that happened on one key.
+type ledger struct {
+	spells []spell
+	pauses []pause
+}
+
+// spell is the time an attempt was under way, and what it paid.
+type spell struct {
+	from, to limits.Time
+	cost     int64
+	job      int32 // index of its record
+}
+
+// pause is a time in which nothing may be admitted, both ends excluded.
+type pause struct {
+	from, until limits.Time
+	job         int32 // index of the record whose answer asked for it
+}
+
+func (b *book) report(v Violation) { b.found.Violations = append(b.found.Violations, v) }
+
+func (b *book) ledger(key limits.Key) *ledger {
+	l := b.ledgers[key]
+	if l == nil {
+		l = new(ledger)
+		b.ledgers[key] = l
+	}
+	return l
+}
+
+func (b *book) add(r *results.Record) {
+	b.found.Records++
+	job := int32(len(b.ids))
+	b.ids = append(b.ids, r.ID)
+	b.endings = append(b.endings, ending{r.ID, r.Run, r.Hash, r.EndedAt.Limits(), r.Status})
+	for i := range r.Attempts {
+		b.found.Attempts++
+		b.attempt(r, &r.Attempts[i], job)
+	}
+}
+
+// attempt enters one attempt into the ledgers of its keys.
+func (b *book) attempt(r *results.Record, a *results.Attempt, job int32) {
+	s := spell{from: a.AdmittedAt.Limits(), to: a.EndedAt.Limits(), job: job}
+	started := a.StartedAt.Limits()
+	if s.from <= 0 || started < s.from || s.to < started {
+		b.report(Violation{Kind: Damaged, Job: r.ID, At: s.from,
+			Message: fmt.Sprintf("job %q: an attempt was not admitted, started and ended in this order", r.ID)})
+		s.to = max(s.from, s.to)
+	}
+	if deadline := r.Deadline.Limits(); deadline != 0 && started > deadline {
+		b.report(Violation{Kind: Late, Job: r.ID, At: started,
+			Message: fmt.Sprintf("job %q was started %v after its deadline", r.ID, started.Sub(deadline))})
+	}
+	for key, cost := range a.Charge {
+		s.cost = max(0, cost)
+		b.enter(key, s)
+	}
+	s.cost = 0
+	host := cmp.Or(a.Host, r.Host)
+	b.unpaid(r, a, s, host)
+	if b.spec.Limits(limits.Key{}).Concurrency > 0 {
+		b.enter(limits.Key{Kind: limits.Global, Name: r.Run}, s)
+	}
+	if host != "" && r.Account != "" {
+		b.enter(limits.PairKey(host, r.Account), s)
+	}
+	if h := a.Hint; h != nil && h.Key != nil {
+		l := b.ledger(*h.Key)
+		l.pauses = append(l.pauses, pause{s.to.Add(b.spec.PauseLag), h.Until.Limits(), job})
+	}
+}
+
+func (b *book) enter(key limits.Key, s spell) {
+	l := b.ledger(key)
+	l.spells = append(l.spells, s)
+}
+
+// unpaid reports the keys of the job that the attempt did not pass, and counts
+// it against them all the same.
+func (b *book) unpaid(r *results.Record, a *results.Attempt, s spell, host string) {
+	check := func(kind limits.Kind, name string) {
+		key := limits.Key{Kind: kind, Name: name}
+		if _, paid := a.Charge[key]; paid || name == "" {
+			return
+		}
+		b.report(Violation{Kind: Unpaid, Key: key, Job: r.ID, At: s.from,
+			Message: fmt.Sprintf("job %q was admitted without %v", r.ID, key)})
+		b.enter(key, s)
+	}
+	check(limits.Host, host)
+	check(limits.Account, r.Account)
+	for _, pool := range r.Pools {
+		check(limits.Pool, pool)
+	}
+}

@@ -1,0 +1,68 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"agentlimit/limits"
+	"agentlimit/runner/results"
+)
+
+// ending is what tells whether a job ended once.
+type ending struct {
+	id, run, hash string
+	at            limits.Time
+	status        results.Status
+}
+
+// judgeJobs looks for jobs that were lost, doubled or never asked for. Jobs may
+// be nil: then any job may have a record, and none must.
+func (b *book) judgeJobs(jobs iter.Seq[string]) {
+	slices.SortStableFunc(b.endings, func(a, b ending) int {
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at))
+	})
+	expected := make([]bool, len(b.endings)) // at the first ending of each id
+	if jobs != nil {
+		for id := range jobs {
+			i, found := slices.BinarySearchFunc(b.endings, id, func(e ending, id string) int { return cmp.Compare(e.id, id) })
+			if found {
+				expected[i] = true
+			} else {
+				b.report(Violation{Kind: Lost, Job: id, Message: fmt.Sprintf("job %q has no record", id)})
+			}
+		}
+	}
+	for first, end := 0, 0; first < len(b.endings); first = end {
+		for end = first; end < len(b.endings) && b.endings[end].id == b.endings[first].id; end++ {
+		}
+		e := b.endings[first]
+		if jobs != nil && !expected[first] && e.status != results.Invalid {
+			b.report(Violation{Kind: Unexpected, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q is in no job file", e.id)})
+		}
+		b.judgeEndings(b.endings[first:end])
+	}
+}
+
+// judgeEndings takes the records of one job, the oldest first. A job may have a
+// record in several runs, but none after it succeeded, unless it was changed.
+func (b *book) judgeEndings(list []ending) {
+	if len(list) == 1 {
+		return
+	}
+	runs := make(map[string]bool)
+	var done *ending
+	for i, e := range list {
+		switch {
+		case runs[e.run]:
+			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q has two records of one run", e.id)})
+		case done != nil && done.hash == e.hash:
+			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q was taken up again after it had succeeded", e.id)})
+		}
+		runs[e.run] = true
+		if e.status == results.Succeeded {
+			done = &list[i]
+		}
+	}
+}
