@@ -1,0 +1,183 @@
+package call
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"agentlimit/jobspec"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func redactorOf(secret ...string) *redactor {
+	return newRedactor(&jobspec.Job{Secrets: secret}, hidePattern(nil))
+}
+
+func TestRedactSpellings(t *testing.T) {
+	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x"} {
+		r := redactorOf(secret)
+		html, _ := json.Marshal(secret)
+		for name, text := range map[string]string{
+			"as written":   secret,
+			"query":        url.QueryEscape(secret),
+			"path":         url.PathEscape(secret),
+			"JSON":         string(html[1 : len(html)-1]),
+			"JSON of PHP":  strings.ReplaceAll(string(html[1:len(html)-1]), "/", `\/`),
+			"as a segment": strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
+		} {
+			got, hit := r.body([]byte("a"+text+"b"+text), 1000)
+			if string(got) != "a***b***" || !hit {
+				t.Errorf("%s: body(%q) = %q, %v; want %q", name, "a"+text+"b"+text, got, hit, "a***b***")
+			}
+		}
+		for n := range 6 { // within other text that is encoded, such as Basic credentials
+			for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+				text := enc.EncodeToString([]byte("user:x"[:n] + secret))
+				got, hit := r.body([]byte(text), 1000)
+				if rest := strings.ReplaceAll(string(got), hidden, ""); !hit || len(rest) > 8+6 {
+					t.Errorf("body(%q) = %q, %v; want it hidden", text, got, hit)
+				}
+			}
+		}
+	}
+}
+
+func TestRedactCut(t *testing.T) {
+	tests := []struct {
+		name, text string
+		limit      int
+		want       string
+		hit        bool
+	}{
+		{"nothing to hide", "some text", 100, "some text", false},
+		{"nothing to hide, cut", "some text", 4, "some", false},
+		{"a secret at the edge leaves no half", "abc SECRET-ONE", 8, "abc ***", true},
+		{"a secret behind the edge does not count", "abcdefgh SECRET-ONE", 8, "abcdefgh", false},
+		{"shorter text does not draw a half in", "SECRET-ONE 56 SECRET-ONE", 20, "*** 56 ***", true},
+		{"overlapping secrets are one", "-SECRET-ONE-SIDED-", 100, "-***-", true},
+		{"a secret and its beginning", "SECRET-ONE SECRET-TWO-LONGER", 100, "*** ***", true},
+		{"a short value is not searched for", "pin 1234", 100, "pin 1234", false},
+	}
+	r := redactorOf("SECRET-ONE", "ONE-SIDED", "SECRET-TWO", "SECRET-TWO-LONGER", "1234")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, hit := r.body([]byte(tt.text), tt.limit)
+			if string(got) != tt.want || hit != tt.hit {
+				t.Errorf("body(%q, %d) = %q, %v; want %q, %v", tt.text, tt.limit, got, hit, tt.want, tt.hit)
+			}
+		})
+	}
+}
+
+func TestRedactLine(t *testing.T) {
+	r := newRedactor(&jobspec.Job{Secrets: []string{"1234"}}, hidePattern([]string{"code"}))
+	tests := []struct{ in, want string }{
+		{"pin 1234", "pin ***"},
+		{`Get "http://u:PW1@h/x?api_key=KEY2&a=b": refused`, `Get "http://***@h/x?api_key=***&a=b": refused`},
+		{"/next?a=1&Token=TOK5#x", "/next?a=1&Token=***#x"},
+		{"cb#access_token=T&code=C", "cb#access_token=***&code=***"},
+		{"a key=value pair and monkey?donkey=1", "a key=value pair and monkey?donkey=1"},
+		{"mail to a@b.example", "mail to a@b.example"},
+	}
+	for _, tt := range tests {
+		if got := r.line(tt.in); got != tt.want {
+			t.Errorf("line(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestRedactHTTP(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hangup":
+			hangUp(w, "")
+		case "/moved":
+			http.Redirect(w, r, "/next?token=TOK5", http.StatusFound)
+		case "/echo":
+			w.Header().Set("X-Echo", r.Header.Get("X-Pin"))
+			w.Header().Set("Set-Cookie", "id=5")
+			w.Header().Set("Location", "https://a:b@h/?sig=1234&x=y")
+			w.Header().Set("Date", "")
+			_, password, _ := r.BasicAuth()
+			fmt.Fprintf(w, "%s %s %s", r.URL.RawQuery, password, r.Header.Get("Authorization"))
+		}
+	})
+	at := strings.Replace(srv.URL, "http://", "http://u:PASSWORD-3@", 1)
+	tests := []struct {
+		name string
+		job  *jobspec.Job
+		not  []string
+	}{
+		{"a refused connection", httpJob("http://u:PW1@" + closedAddress(t) + "/x?api_key=KEY2"), []string{"PW1", "KEY2"}},
+		{"a bad port", httpJob("http://u:PW3@127.0.0.1:9o01/"), []string{"PW3", "9o01"}},
+		{"a bad port without a host", httpJob("http://u:PW3"), []string{"PW3"}},
+		{"a server that hangs up", httpJob(srv.URL+"/hangup", header("Authorization", "Bearer TOK4"), secrets("TOK4")), []string{"TOK4"}},
+		{"a redirect with a token", httpJob(srv.URL + "/moved"), []string{"TOK5"}},
+		{"a bad header", httpJob(srv.URL+"/", header("X-A", "TOK4\n"), secrets("TOK4\n")), []string{"TOK4"}},
+		{"an echo", httpJob(at+"/echo?api_key=KEY-NUMBER-2&q=1", header("X-Pin", "1234"), secrets("1234")),
+			[]string{"PASSWORD-3", base64.StdEncoding.EncodeToString([]byte("PASSWORD"))[:8], "KEY-NUMBER-2", "1234", "id=5"}},
+	}
+	c := newClient(t, Config{})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := c.Call(t.Context(), Attempt{Job: tt.job})
+			text, err := json.Marshal(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range tt.not {
+				if strings.Contains(string(text), secret) {
+					t.Errorf("the outcome shows %q: %s", secret, text)
+				}
+			}
+		})
+	}
+	out := c.Call(t.Context(), Attempt{Job: tests[len(tests)-1].job})
+	want := map[string][]string{
+		"Location": {"https://***@h/?sig=***&x=y"}, "Date": {""},
+		"Content-Length": out.HTTP.Headers["Content-Length"], "Content-Type": {"text/plain; charset=utf-8"},
+	}
+	delete(want, "Location") // it holds the short secret: the whole line goes
+	if diff := cmp.Diff(want, out.HTTP.Headers); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+	if !out.HTTP.Redacted || out.HTTP.URL != srv.URL+"/echo?api_key=***&q=1" {
+		t.Errorf("redacted %v, URL %q", out.HTTP.Redacted, out.HTTP.URL)
+	}
+}
+
+func TestShow(t *testing.T) {
+	tests := []struct {
+		name      string
+		text      string
+		inline    int64
+		want      string
+		encoding  string
+		truncated bool
+	}{
+		{"all of it", "héllo", 100, "héllo", "", false},
+		{"exactly all of it", "hé", 3, "hé", "", false},
+		{"a cut within a character moves before it", "hé!", 2, "h", "", true},
+		{"a cut behind a character does not", "hé!", 3, "hé", "", true},
+		{"nothing", "abc", 0, "", "", true},
+		{"no text", "\xff\x00\xfeA", 100, "/wD+QQ==", "base64", false},
+		{"a broken last character is kept as it is", "h\xc3", 100, "aMM=", "base64", false},
+		{"NUL is text", "a\x00b", 100, "a\x00b", "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &capture{keep: int(tt.inline)}
+			io.WriteString(c, tt.text)
+			want := shown{tt.want, tt.encoding, tt.truncated, false}
+			if got := c.show(redactorOf(), tt.inline); got != want {
+				t.Errorf("show(%q, %d) = %+v, want %+v", tt.text, tt.inline, got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package call
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// drain has nothing to do: pipes have no deadlines here.
+func (s *stream) drain() {}
+
+func isolate(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.CreationFlags = syscall.CREATE_NEW_PROCESS_GROUP
+}
+
+// shell hands text to cmd.exe as it is, since that reads no argument list.
+func shell(text string) *exec.Cmd {
+	cmd := exec.Command("cmd.exe")
+	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /C ` + text}
+	return cmd
+}
+
+// terminate does nothing: there is no signal that asks a process to end.
+func terminate(*os.Process) bool { return false }
+
+// kill ends p and what it started.
+func kill(p *os.Process) {
+	exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run()
+	p.Kill()
+}
+
+func alive(*os.Process) bool { return false }
+
+func signalName(*os.ProcessState) string { return "" }
+
+func isAgain(error) bool { return false }
+
+// MaxConcurrency returns how many attempts at once this process's handles allow:
+// here, as many as anyone asks for.
+func MaxConcurrency() int { return 1 << 20 }

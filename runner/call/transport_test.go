@@ -1,0 +1,108 @@
+package call
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentlimit/jobspec"
+)
+
+func serveTLS(t *testing.T, cfg *tls.Config) (url, caFile string) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	s.TLS = cfg
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	caFile = filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(caFile, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL, caFile
+}
+
+func TestTLS(t *testing.T) {
+	url, ca := serveTLS(t, nil)
+	strict, strictCA := serveTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
+	old, oldCA := serveTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
+	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	os.WriteFile(empty, nil, 0o600)
+	with := func(url string, s jobspec.TLS) *jobspec.Job {
+		return httpJob(url, func(j *jobspec.Job) { j.HTTP.TLS = s })
+	}
+	tests := []struct {
+		name string
+		job  *jobspec.Job
+		kind Kind
+		code string
+	}{
+		{"a certificate that nobody vouches for", with(url, jobspec.TLS{}), Broken, "tls"},
+		{"an authority from a file", with(url, jobspec.TLS{CAFile: ca}), OK, ""},
+		{"insecure accepts it", with(url, jobspec.TLS{Insecure: true}), OK, ""},
+		{"another host's certificate", with(strings.Replace(url, "127.0.0.1", "localhost", 1), jobspec.TLS{CAFile: ca}), Broken, "tls"},
+		{"a server that wants ours", with(strict, jobspec.TLS{CAFile: strictCA}), Broken, "tls"},
+		{"an older server that wants ours", with(old, jobspec.TLS{CAFile: oldCA}), Broken, "tls"},
+		{"a server that speaks no TLS", with(strings.Replace(plain.URL, "http:", "https:", 1), jobspec.TLS{}), Broken, "tls"},
+		{"a missing file", with(url, jobspec.TLS{CAFile: "/no/such"}), Broken, "tls"},
+		{"a file without certificates", with(url, jobspec.TLS{CAFile: empty}), Broken, "tls"},
+	}
+	c := newClient(t, Config{})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			check(t, tt.job, c.Call(t.Context(), Attempt{Job: tt.job}), tt.kind, tt.code, false)
+		})
+	}
+}
+
+func TestProxy(t *testing.T) {
+	var target string
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		target = r.RequestURI
+		if r.Method == "CONNECT" {
+			switch {
+			case strings.HasPrefix(r.Host, "busy."):
+				w.WriteHeader(503)
+			default:
+				w.WriteHeader(407)
+			}
+		}
+	})
+	via := func(url, proxy string) *jobspec.Job {
+		return httpJob(url, func(j *jobspec.Job) { j.HTTP.Proxy = proxy })
+	}
+	c := newClient(t, Config{})
+	job := via("http://far.example/x", proxy.URL)
+	check(t, job, c.Call(t.Context(), Attempt{Job: job}), OK, "", false)
+	if target != "http://far.example/x" {
+		t.Errorf("the proxy was asked for %q", target)
+	}
+	tests := []struct {
+		name string
+		job  *jobspec.Job
+		kind Kind
+		code string
+	}{
+		{"a proxy that wants a password", via("https://far.example/", proxy.URL), Broken, "proxy"},
+		{"a proxy in trouble", via("https://busy.example/", proxy.URL), Refused, "connect"},
+		{"a proxy that is not there", via("http://far.example/", "http://u:pw12@"+closedAddress(t)), Refused, "connect"},
+		{"a proxy that is no URL", via("http://far.example/", "http://u:pw12@h:x"), Broken, "proxy"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := c.Call(t.Context(), Attempt{Job: tt.job})
+			check(t, tt.job, out, tt.kind, tt.code, false)
+			if strings.Contains(out.Error.Message, "pw12") {
+				t.Errorf("message %q shows the password", out.Error.Message)
+			}
+		})
+	}
+}
