@@ -1,5 +1,59 @@
 package jobspec
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one thing that is wrong in a job file, and where.
+type Error struct {
+	Pos  Position
+	Path string // such as limits.hosts.api.example.com.rate; empty if unknown
+	Text string // what is wrong
+}
+
+// Error spells the place, the path and what is wrong there.
+func (e *Error) Error() string { return e.Pos.String() + ": " + e.what() }
+
+func (e *Error) what() string {
+	if e.Path == "" {
+		return e.Text
+	}
+	return e.Path + ": " + e.Text
+}
+
+// Errors is everything that is wrong in the files of one run, each thing once.
+// Reading stops at a thousand.
+type Errors []*Error
+
+const (
+	shownErrors = 10
+	maxErrors   = 1000
+)
+
+// Error lists the first ten, one a line, and says how many more there are.
+func (e Errors) Error() string {
+	var lines []string
+	for _, one := range e[:min(len(e), shownErrors)] {
+		lines = append(lines, one.Error())
+	}
+	if more := len(e) - shownErrors; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// add keeps what is new: a fault in the defaults is met again by every job.
+func (e *Errors) add(more ...*Error) {
+	for _, one := range more {
+		if !slices.ContainsFunc(*e, func(have *Error) bool { return *have == *one }) {
+			*e = append(*e, one)
+		}
+	}
+}
+
 // Invalid is the error of one bad line of a pipe.
 type Invalid struct {
 	Pos Position
@@ -11,3 +65,58 @@ func (e *Invalid) Error() string { return e.Pos.String() + ": " + e.Err.Error() 
 
 // Unwrap returns what is wrong.
 func (e *Invalid) Unwrap() error { return e.Err }
+
+// invalid makes one error of all that is wrong with one job.
+func invalid(errs Errors) *Invalid {
+	var all []string
+	for _, one := range errs {
+		all = append(all, one.what())
+	}
+	return &Invalid{Pos: errs[0].Pos, Err: errors.New(strings.Join(all, "; "))}
+}
+
+// Warning is something in a job file that works, but may not do what is meant.
+type Warning struct {
+	Pos  Position
+	Text string
+}
+
+// String spells the place and what is doubtful there.
+func (w Warning) String() string { return w.Pos.String() + ": " + w.Text }
+
+// nearest returns the word of known that typed was probably meant to be, and
+// "" if none is near.
+func nearest(typed string, known []string) string {
+	best, least := "", min(len(typed), 40)/2+1
+	for _, word := range known {
+		if n := distance(strings.ToLower(typed), word, least); n < least {
+			best, least = word, n
+		}
+	}
+	return best
+}
+
+// distance counts the letters to add, drop or change to make b of a. It may
+// stop counting at limit.
+func distance(a, b string, limit int) int {
+	if max(len(a)-len(b), len(b)-len(a)) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

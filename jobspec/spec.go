@@ -1,0 +1,220 @@
+package jobspec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentlimit/limits"
+)
+
+// Options says what to load.
+type Options struct {
+	// Files are the job files as the user named them; "-" is Stdin. Their order
+	// is the order of their jobs.
+	Files []string
+	// Format is "yaml", "json" or "jsonl", for standard input and files whose
+	// name does not end in .yaml, .yml, .json, .jsonl or .ndjson. If it is empty
+	// they are JSON Lines if their first line is a whole JSON object with http or
+	// exec, else YAML.
+	Format string
+	// Vars win over the vars of the files.
+	Vars  map[string]string
+	Stdin io.Reader // nil: empty
+	// Env looks up environment variables, each once; nil: [os.LookupEnv].
+	Env func(string) (string, bool)
+}
+
+// Spec is what the files of one run say, checked.
+type Spec struct {
+	Limits      limits.Table
+	Global      int    // cap on everything this process has under way; 0: not said
+	Coordinator string // as written; empty: not said
+	PublicEnv   []string
+	// Source hands out the jobs. Files on disk were checked whole, and are
+	// closed behind their last job.
+	Source Source
+	// Jobs is how many jobs Source has; -1 if a pipe is among the files.
+	Jobs     int64
+	Warnings []Warning
+}
+
+// Load reads the files and checks everything but the lines of a pipe. The error
+// is [Errors] if the files were read but are wrong.
+func Load(o Options) (*Spec, error) {
+	l := loader{options: o, spec: &Spec{}}
+	err := l.load()
+	if err != nil {
+		for _, p := range l.parts {
+			p.close()
+		}
+		return nil, err
+	}
+	return l.spec, nil
+}
+
+type loader struct {
+	options Options
+	spec    *Spec
+	parts   []*part
+	d       decoder
+}
+
+func (l *loader) load() error {
+	if len(l.options.Files) == 0 {
+		return errors.New("read job files: none is named")
+	}
+	if f := l.options.Format; f != "" && f != "yaml" && f != "json" && f != "jsonl" {
+		return fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", f)
+	}
+	l.d.rules = &rules{root: &node{kind: mapping}}
+	for _, name := range l.options.Files {
+		p, errs, err := openPart(name, l.options)
+		if err != nil {
+			return fmt.Errorf("read job file: %w", err)
+		}
+		l.parts = append(l.parts, p)
+		l.d.errs.add(errs...)
+	}
+	if len(l.d.errs) > 0 {
+		return l.d.errs
+	}
+	l.shared()
+	return l.jobs()
+}
+
+// shared reads everything but the jobs.
+func (l *loader) shared() {
+	d := &l.d
+	for _, p := range l.parts {
+		if p.lines == nil {
+			d.document(p.root)
+		}
+	}
+	d.begin(nil, "")
+	if n := d.root.get("version"); n != nil && (n.text != "1" || n.kind != plain) {
+		d.wrong(n, "want 1")
+	}
+	d.defaults = d.root.get("defaults")
+	d.readValues(l.options)
+	d.limits(d.root.get("limits"), l.spec)
+	d.checkDefaults()
+	l.spec.Limits = d.table
+	l.spec.PublicEnv = slices.Sorted(maps.Keys(d.public))
+}
+
+// document joins one document to those before it.
+func (d *decoder) document(root *node) {
+	d.begin(root, "")
+	for _, kid := range root.kids {
+		switch kid.key {
+		case "version", "limits", "vars", "defaults":
+			d.merge(kid)
+		case "public_env":
+			d.merge(&node{kind: list, key: kid.key, file: kid.file, at: kid.at, kids: append(slices.Clone(d.root.get(kid.key).items()), d.items(kid)...)})
+		case "jobs":
+			d.items(kid)
+		default:
+			// Keys that begin with x- are free, so that anchors have a place.
+			if !strings.HasPrefix(kid.key, "x-") {
+				d.failAt(kid.keyPos(), kid, "unknown key%s", didYouMean(kid.key, documentKeys))
+			}
+		}
+	}
+}
+
+var documentKeys = []string{"version", "limits", "vars", "public_env", "defaults", "jobs"}
+
+// merge joins n to what other documents say under its key.
+func (d *decoder) merge(n *node) {
+	at := slices.IndexFunc(d.root.kids, func(kid *node) bool { return kid.key == n.key })
+	switch {
+	case at < 0:
+		d.root.kids = append(d.root.kids, n)
+	case n.kind == list:
+		d.root.kids[at] = n
+	default:
+		d.root.kids[at] = join(d.root.kids[at], n, func(a, b *node) {
+			d.fail(b, "differs from %s", a.pos())
+		})
+	}
+}
+
+var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// readValues takes up what references may stand for.
+func (d *decoder) readValues(o Options) {
+	d.values = values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, env: make(map[string]envValue)}
+	if d.lookup == nil {
+		d.lookup = os.LookupEnv
+	}
+	vars := &node{kind: mapping, key: "vars"}
+	for _, name := range slices.Sorted(maps.Keys(o.Vars)) {
+		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: o.Vars[name], file: &file{name: "--var"}})
+	}
+	if n := d.root.get("vars"); n != nil && n.kind != mapping {
+		d.wrong(n, "want a mapping from names to texts")
+	} else {
+		d.pairs(n, nil, equal, func(n *node) {
+			if vars.get(n.key) == nil {
+				vars.kids = append(vars.kids, n)
+			}
+			// Values are put in once: a reference in one would stay as it is.
+			if strings.Contains(n.text, "${") {
+				d.fail(n, "want plain text: put references where the var is used")
+			}
+		})
+	}
+	for _, n := range vars.kids {
+		if !varName.MatchString(n.key) {
+			d.failAt(n.keyPos(), n, "%q: want a name of letters, digits, _, . and -", n.key)
+		}
+		d.vars[n.key] = d.str(n)
+	}
+	d.values.shell = d.shellVars(vars)
+	if n := d.root.get("public_env"); n != nil {
+		for _, item := range d.items(n) {
+			d.public[d.str(item)] = true
+		}
+	}
+}
+
+// jobs checks all jobs that can be read twice and makes the source.
+func (l *loader) jobs() error {
+	errs := l.d.errs
+	piped := slices.ContainsFunc(l.parts, (*part).piped)
+	check := newSource(l.d.rules, slices.DeleteFunc(slices.Clone(l.parts), (*part).piped))
+	for len(errs) < maxErrors {
+		_, err := check.Next()
+		if err == io.EOF {
+			break
+		}
+		var bad *Invalid
+		if err != nil && !errors.As(err, &bad) {
+			return err
+		}
+		errs.add(check.d.errs...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	for _, p := range l.parts {
+		if err := p.rewind(); err != nil {
+			return fmt.Errorf("read job file: %w", err)
+		}
+	}
+	l.spec.Jobs = check.seq
+	if piped {
+		l.spec.Jobs = -1
+	}
+	l.spec.Warnings = append(l.d.warnings, check.d.warnings...)
+	last := newSource(l.d.rules, l.parts)
+	last.closes = true
+	l.spec.Source = last
+	return nil
+}
