@@ -3,7 +3,9 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
+	"math/bits"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +18,9 @@ type Rate struct {
 	Tokens int64
 	Per    int64 // microseconds
 }
+
+// MaxCost is above every cost that a bucket can hold.
+const MaxCost = maxLevel
 
 // maxLevel bounds a bucket's level in units of token·Per, one token above its
 // capacity: a coordinator may count in doubles, which are exact up to 2^53.
@@ -55,13 +60,14 @@ func ParseRate(s string) (Rate, error) {
 }
 
 // String spells the rate with the smallest unit that shows it as a whole
-// number, such as "10/s", "1/10s" or "3/2ms"; the zero Rate is "none".
+// number, such as "10/s", "30/m" for 0.5/s, or "1/7s" if none does. [ParseRate]
+// reads it back; the zero Rate is "none".
 func (r Rate) String() string {
 	if r == (Rate{}) {
 		return "none"
 	}
 	for _, unit := range []string{"s", "m", "h", "d"} {
-		if us := unitMicros[unit]; us%r.Per == 0 {
+		if us := unitMicros[unit]; us%r.Per == 0 && r.Tokens <= math.MaxInt64/(us/r.Per) {
 			return strconv.FormatInt(us/r.Per*r.Tokens, 10) + "/" + unit
 		}
 	}
@@ -75,10 +81,12 @@ func (r Rate) DefaultBurst() int64 {
 		return 0
 	}
 	const span = 20_000 // microseconds
-	if r.Tokens > maxLevel/span {
-		return max(1, min(r.Tokens/r.Per, maxLevel/span)*span)
+	hi, lo := bits.Mul64(uint64(r.Tokens), span)
+	if hi >= uint64(r.Per) {
+		return maxLevel
 	}
-	return max(1, r.Tokens*span/r.Per)
+	n, _ := bits.Div64(hi, lo, uint64(r.Per))
+	return int64(max(1, min(n, maxLevel)))
 }
 
 // Limit is what one key allows. The zero Limit allows everything.
@@ -90,7 +98,7 @@ type Limit struct {
 
 // Validate reports a bucket that cannot be counted in whole numbers.
 func (l Limit) Validate() error {
-	if l.Rate.Per > 0 && l.Burst >= maxLevel/l.Rate.Per-1 {
+	if l.Rate.Per > 0 && l.Burst >= (maxLevel-1)/l.Rate.Per {
 		return errors.New("round the rate or lower the burst: the bucket cannot be counted exactly")
 	}
 	return nil
