@@ -20,8 +20,8 @@ type ending struct {
 // judgeJobs looks for jobs that were lost, doubled or never asked for. Jobs may
 // be nil: then any job may have a record, and none must.
 func (b *book) judgeJobs(jobs iter.Seq[string]) {
-	slices.SortStableFunc(b.endings, func(a, b ending) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at))
+	slices.SortFunc(b.endings, func(a, b ending) int {
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at), cmp.Compare(a.run, b.run))
 	})
 	expected := make([]bool, len(b.endings)) // at the first ending of each id
 	if jobs != nil {
