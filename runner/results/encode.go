@@ -14,7 +14,7 @@ import (
 
 // The encoder is written out because every job of a run passes through it: it
 // takes less than half the time that encoding/json does, and allocates nothing.
-// What few records have is left to encoding/json.
+// What few records have is left to the package json.
 
 // appendRecord appends r as one line of a results file.
 func appendRecord(b []byte, r *Record) []byte {

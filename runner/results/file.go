@@ -36,13 +36,13 @@ type File struct {
 	tail *tail
 }
 
-// Open takes a results file for one run: it creates it with mode 0600 if it is
-// not there, locks it, and only then looks at mode. A file that another run
-// holds is left as it is, with [ErrInUse], and one with content is refused by
-// Create with [ErrExists]. With Resume, the last line is set right: one cut off
-// in the middle is taken away, a whole one without its newline gets it; what is
-// not a results file is refused. A device or pipe is written to as it is, in
-// every mode, without a lock.
+// Open takes a results file for one run: it creates it if it is not there, locks
+// it, and only then looks at mode. A file that another run holds is left as it
+// is, with [ErrInUse]; one with content is refused by Create, with [ErrExists].
+// One that starts empty gets the mode 0600. Resume sets the last line right: one
+// cut off in the middle is taken away, a whole one without its newline gets it;
+// what is not a results file is refused. A device or pipe is written to as it
+// is, in every mode, without a lock.
 func Open(path string, mode Mode) (*File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -87,26 +87,17 @@ func (f *File) prepare(mode Mode) error {
 	if info, err = file.Stat(); err != nil {
 		return err
 	}
-	switch {
-	case info.Size() == 0:
-		return nil
-	case mode == Create:
+	switch size := info.Size(); {
+	case size > 0 && mode == Create:
 		return ErrExists
-	case mode == Overwrite:
-		return empty(file)
-	}
-	if f.Torn, err = f.tail.mend(info.Size()); err != nil {
+	case size > 0 && mode == Resume:
+		if f.Torn, err = f.tail.mend(size); err != nil {
+			return err
+		}
+		_, err = file.Seek(f.tail.end, io.SeekStart)
 		return err
 	}
-	_, err = file.Seek(f.tail.end, io.SeekStart)
-	return err
-}
-
-// empty makes a file with content as good as new.
-func empty(file *os.File) error {
-	if err := file.Chmod(0o600); err != nil {
-		return err
-	}
+	file.Chmod(0o600) // where the file system has modes: it was made elsewhere
 	return file.Truncate(0)
 }
 

@@ -85,7 +85,7 @@ func TestOpenModes(t *testing.T) {
 
 func TestOpenMakesAFileForItsOwnerAlone(t *testing.T) {
 	fresh := filepath.Join(t.TempDir(), "new.jsonl")
-	for path, mode := range map[string]Mode{fresh: Create, put(t, whole): Overwrite} {
+	for path, mode := range map[string]Mode{fresh: Create, put(t, ""): Create, put(t, whole): Overwrite} {
 		f, err := Open(path, mode)
 		if err != nil {
 			t.Fatal(err)
