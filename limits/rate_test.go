@@ -105,7 +105,7 @@ func anyRate(rng *rand.Rand) limits.Rate {
 
 func TestRateIsReadAsItIsSpelled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200_000 {
+	for range 50_000 {
 		want := anyRate(rng)
 		if got, err := limits.ParseRate(want.String()); got != want || err != nil {
 			t.Fatalf("ParseRate(%q) = %+v, %v, want %+v", want, got, err, want)
@@ -162,7 +162,7 @@ func TestDefaultBurst(t *testing.T) {
 
 func TestDefaultBurstIsWhatRefillsInTwentyMilliseconds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 100_000 {
+	for range 50_000 {
 		r := anyRate(rng)
 		want := new(big.Int).Mul(big.NewInt(r.Tokens), big.NewInt(20_000))
 		want.Div(want, big.NewInt(r.Per))
