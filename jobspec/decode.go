@@ -215,6 +215,13 @@ func (d *decoder) open(n *node, may allowed) string {
 	return value
 }
 
+// set reads n, if it is there.
+func set[T any](to *T, n *node, read func(*node) T) {
+	if n != nil {
+		*to = read(n)
+	}
+}
+
 // whole returns a whole number from low to high.
 func (d *decoder) whole(n *node, low, high int64) int64 {
 	v, err := strconv.ParseInt(n.text, 10, 64)
@@ -232,10 +239,16 @@ func (d *decoder) whole(n *node, low, high int64) int64 {
 	return 0
 }
 
-func (d *decoder) wholes(n *node, low, high int64) []int {
-	all := []int{}
+// number is whole for a setting that is an int.
+func (d *decoder) number(low, high int64) func(*node) int {
+	return func(n *node) int { return int(d.whole(n, low, high)) }
+}
+
+// each reads the items of a list.
+func each[T any](d *decoder, n *node, read func(*node) T) []T {
+	all := []T{}
 	for _, item := range d.items(n) {
-		all = append(all, int(d.whole(item, low, high)))
+		all = append(all, read(item))
 	}
 	return all
 }
@@ -284,13 +297,10 @@ func none(n *node) bool {
 }
 
 // when returns a moment: a duration from the run's start, or RFC 3339 with a
-// zone. It takes nil.
+// zone; or none.
 func (d *decoder) when(n *node) When {
-	if n == nil || none(n) {
-		return When{}
-	}
 	text := d.scalar(n)
-	if text == "" {
+	if none(n) || text == "" {
 		return When{}
 	}
 	var at time.Time

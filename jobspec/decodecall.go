@@ -17,35 +17,36 @@ var (
 	execKeys = []string{"argv", "shell", "dir", "env", "inherit_env", "stdin", "stdin_file"}
 )
 
-// hash adds one setting to what the job's hash covers. Settings come in a fixed
-// order, and those that are absent are left out, so that a new one does not
-// change the hashes of old jobs.
-func (d *decoder) hash(name, value string) {
-	d.hashed = append(d.hashed, name...)
-	d.hashed = append(d.hashed, ' ')
-	d.hashed = strconv.AppendInt(d.hashed, int64(len(value)), 10)
-	d.hashed = append(d.hashed, ':')
-	d.hashed = append(d.hashed, value...)
-	d.hashed = append(d.hashed, '\n')
+// hash adds one setting to what the job's hash covers: its block, its name and
+// its value. Settings come in a fixed order, and those that are absent are left
+// out, so that a new one does not change the hashes of old jobs.
+func (d *decoder) hash(block, name, value string) {
+	for _, s := range [...]string{block, name, value} {
+		d.hashed = strconv.AppendInt(d.hashed, int64(len(s)), 10)
+		d.hashed = append(d.hashed, ':')
+		d.hashed = append(d.hashed, s...)
+	}
 }
 
-// text returns a text of a call with its references put in, and hashes it under
-// name. It must not be empty.
-func (d *decoder) text(name string, n *node) string { return d.insert(name, n, d.str(n)) }
+// text returns a text of a call with its references put in, and hashes it. It
+// must not be empty.
+func (d *decoder) text(block string, n *node) string {
+	return d.insert(block, n.key, n, d.str(n))
+}
 
 // textOrEmpty is text for where an empty text in quotes means something.
-func (d *decoder) textOrEmpty(name string, n *node) string {
-	return d.insert(name, n, d.strOrEmpty(n))
+func (d *decoder) textOrEmpty(block string, n *node) string {
+	return d.insert(block, n.key, n, d.strOrEmpty(n))
 }
 
-func (d *decoder) insert(name string, n *node, s string) string {
+func (d *decoder) insert(block, name string, n *node, s string) string {
 	value, named := d.expand(n, s, openRefs|secretRefs|jobRefs)
-	d.hash(name, named)
+	d.hash(block, name, named)
 	return value
 }
 
 // filePath returns a path, relative to the file that it is written in.
-func (d *decoder) filePath(name string, n *node) string { return n.file.path(d.text(name, n)) }
+func (d *decoder) filePath(block string, n *node) string { return n.file.path(d.text(block, n)) }
 
 func (f *file) path(p string) string {
 	if p == "" || f.dir == "" || filepath.IsAbs(p) {
@@ -57,10 +58,8 @@ func (f *file) path(p string) string {
 // http reads a request and returns it with its host key.
 func (d *decoder) http(l layers) (*HTTP, string) {
 	h := &HTTP{Method: "GET"}
-	if n := l.get("method"); n != nil {
-		h.Method = d.method(n)
-	}
-	d.hash("method", h.Method)
+	set(&h.Method, l.get("method"), d.method)
+	d.hash("http", "method", h.Method)
 	host := d.url(h, l)
 	d.pairs(l.own.get("headers"), l.base.get("headers"), strings.EqualFold, func(n *node) { d.header(h, n) })
 	if n := d.oneOf(l, "body", "json", "form", "body_file"); n != nil {
@@ -68,10 +67,10 @@ func (d *decoder) http(l layers) (*HTTP, string) {
 	}
 	if n := l.get("follow_redirects"); n != nil {
 		h.FollowRedirects = int(d.whole(n, 0, 50))
-		d.hash("follow_redirects", n.text)
+		d.hash("http", n.key, n.text)
 	}
 	if n := l.get("proxy"); n != nil {
-		h.Proxy = d.text("proxy", n)
+		h.Proxy = d.text("http", n)
 		d.parseURL(n, h.Proxy, "http", "https", "socks5")
 	}
 	h.TLS = d.tls(d.block(l, "tls", "ca_file", "cert_file", "key_file", "insecure"))
@@ -100,7 +99,7 @@ func (d *decoder) url(h *HTTP, l layers) (host string) {
 		}
 		return ""
 	}
-	h.URL = d.text("url", n)
+	h.URL = d.text("http", n)
 	u := d.parseURL(n, h.URL, "http", "https")
 	if u == nil {
 		return ""
@@ -162,7 +161,7 @@ func (d *decoder) typedSecrets(u *url.URL) {
 var ownHeaders = []string{"content-length", "transfer-encoding", "trailer"}
 
 func (d *decoder) header(h *HTTP, n *node) {
-	value := d.text("header "+n.key, n)
+	value := d.text("headers", n)
 	switch {
 	case !httpguts.ValidHeaderFieldName(n.key):
 		d.failAt(n.keyPos(), n, "%q: want a header name, such as Accept", n.key)
@@ -178,13 +177,13 @@ func (d *decoder) header(h *HTTP, n *node) {
 func (d *decoder) body(h *HTTP, n *node) {
 	switch n.key {
 	case "body":
-		h.Body = []byte(d.text("body", n))
+		h.Body = []byte(d.text("http", n))
 	case "body_file":
-		h.BodyFile = d.filePath("body_file", n)
+		h.BodyFile = d.filePath("http", n)
 	case "json":
 		var b twin
 		d.json(&b, n)
-		d.hash("json", string(b.named))
+		d.hash("http", n.key, string(b.named))
 		h.Body, h.ContentType = b.value, "application/json"
 	case "form":
 		h.Body, h.ContentType = d.form(n), "application/x-www-form-urlencoded"
@@ -199,7 +198,7 @@ func (d *decoder) form(n *node) []byte {
 		if len(body) > 0 {
 			body = append(body, '&')
 		}
-		body = append(body, url.QueryEscape(key)+"="+url.QueryEscape(d.textOrEmpty("form "+key, value))...)
+		body = append(body, url.QueryEscape(key)+"="+url.QueryEscape(d.insert("form", key, value, d.strOrEmpty(value)))...)
 	}
 	d.pairs(n, nil, equal, func(field *node) {
 		if field.kind != list {
@@ -266,17 +265,13 @@ func isJSONNumber(s string) bool {
 }
 
 func (d *decoder) tls(l layers) (t TLS) {
-	for _, f := range []struct {
-		key  string
-		path *string
-	}{{"ca_file", &t.CAFile}, {"cert_file", &t.CertFile}, {"key_file", &t.KeyFile}} {
-		if n := l.get(f.key); n != nil {
-			*f.path = d.filePath("tls "+f.key, n)
-		}
-	}
+	path := func(n *node) string { return d.filePath("tls", n) }
+	set(&t.CAFile, l.get("ca_file"), path)
+	set(&t.CertFile, l.get("cert_file"), path)
+	set(&t.KeyFile, l.get("key_file"), path)
 	if n := l.get("insecure"); n != nil {
 		t.Insecure = d.boolean(n)
-		d.hash("tls insecure", n.text)
+		d.hash("tls", n.key, n.text)
 	}
 	if cert, key := l.get("cert_file"), l.get("key_file"); (cert == nil) != (key == nil) && !d.partial {
 		d.fail(d.own.get("http"), "want cert_file and key_file together")
@@ -296,25 +291,23 @@ func (d *decoder) exec(l layers) *Exec {
 	default:
 		d.argv(e, n)
 	}
-	if n := l.get("dir"); n != nil {
-		e.Dir = d.filePath("dir", n)
-	}
+	set(&e.Dir, l.get("dir"), func(n *node) string { return d.filePath("exec", n) })
 	d.pairs(l.own.get("env"), l.base.get("env"), equal, func(n *node) {
 		if strings.Contains(n.key, "=") {
 			d.failAt(n.keyPos(), n, "want a variable's name, without =")
 		}
-		e.Env = append(e.Env, EnvVar{n.key, d.textOrEmpty("env "+n.key, n)})
+		e.Env = append(e.Env, EnvVar{n.key, d.textOrEmpty("env", n)})
 	})
 	if n := l.get("inherit_env"); n != nil {
 		e.InheritEnv = d.boolean(n)
-		d.hash("inherit_env", n.text)
+		d.hash("exec", n.key, n.text)
 	}
 	switch n := d.oneOf(l, "stdin", "stdin_file"); {
 	case n == nil:
 	case n.key == "stdin":
-		e.Stdin = []byte(d.text("stdin", n))
+		e.Stdin = []byte(d.text("exec", n))
 	default:
-		e.StdinFile = d.filePath("stdin_file", n)
+		e.StdinFile = d.filePath("exec", n)
 	}
 	return e
 }
@@ -336,11 +329,11 @@ func (d *decoder) argv(e *Exec, n *node) {
 // variables. Those that the text names belong to its hash.
 func (d *decoder) shell(e *Exec, n *node) {
 	e.Shell = d.str(n)
-	d.hash("shell", e.Shell)
+	d.hash("exec", n.key, e.Shell)
 	e.Env = slices.Clone(d.values.shell)
 	for _, v := range d.values.shell {
 		if strings.Contains(e.Shell, v.Name) {
-			d.hash("var "+v.Name, v.Value)
+			d.hash("vars", v.Name, v.Value)
 		}
 	}
 }

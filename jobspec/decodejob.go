@@ -121,31 +121,21 @@ func (d *decoder) call(j *Job, l layers, isHTTP, isExec bool) {
 
 // rest reads everything but the id and the call.
 func (d *decoder) rest(j *Job, l layers) {
-	if n := l.get("host"); n != nil {
-		if tag := d.open(n, jobRefs); tag != "" {
-			var err error
-			if j.Host, err = HostTag(tag); err != nil {
-				d.wrong(n, err.Error())
-			}
-		}
-	}
-	if n := l.get("account"); n != nil {
-		j.Account = d.name(n, d.open(n, jobRefs))
-	}
-	if n := l.get("priority"); n != nil {
-		j.Priority = d.whole(n, math.MinInt32, math.MaxInt32)
-	}
-	j.Deadline = d.when(l.get("deadline"))
-	j.NotBefore = d.when(l.get("not_before"))
-	if n := l.get("timeout"); none(n) {
-		j.Timeout = 0
-	} else if n != nil {
-		j.Timeout = d.duration(n)
-	}
+	set(&j.Host, l.get("host"), d.host)
+	set(&j.Account, l.get("account"), func(n *node) string { return d.name(n, d.open(n, jobRefs)) })
+	set(&j.Priority, l.get("priority"), func(n *node) int64 { return d.whole(n, math.MinInt32, math.MaxInt32) })
+	set(&j.Deadline, l.get("deadline"), d.when)
+	set(&j.NotBefore, l.get("not_before"), d.when)
+	set(&j.Timeout, l.get("timeout"), d.timeout)
 	d.cost(j, l)
 	d.retry(&j.Retry, d.block(l, "retry", "attempts", "backoff", "on_status", "on_exit", "idempotent", "max_wait"))
-	d.expect(&j.Expect, d.block(l, "expect", "status", "exit_codes", "body_matches"))
-	d.output(&j.Output, d.block(l, "output", "inline", "save"))
+	expect := d.block(l, "expect", "status", "exit_codes", "body_matches")
+	set(&j.Expect.Status, expect.get("status"), func(n *node) []StatusRange { return each(d, n, d.status) })
+	set(&j.Expect.ExitCodes, expect.get("exit_codes"), func(n *node) []int { return each(d, n, d.number(0, 255)) })
+	set(&j.Expect.Body, expect.get("body_matches"), d.pattern)
+	output := d.block(l, "output", "inline", "save")
+	set(&j.Output.Inline, output.get("inline"), d.size)
+	set(&j.Output.Save, output.get("save"), d.save)
 	d.pairs(l.own.get("labels"), l.base.get("labels"), equal, func(n *node) {
 		if j.Labels == nil {
 			j.Labels = make(map[string]string)
@@ -153,6 +143,24 @@ func (d *decoder) rest(j *Job, l layers) {
 		j.Labels[n.key] = d.open(n, jobRefs)
 	})
 	d.checkKind(j, l)
+}
+
+// host returns the key that a tag names.
+func (d *decoder) host(n *node) string {
+	tag := d.open(n, jobRefs)
+	key, err := HostTag(tag)
+	if err != nil && tag != "" {
+		d.wrong(n, err.Error())
+	}
+	return key
+}
+
+// timeout is a duration above zero, or none.
+func (d *decoder) timeout(n *node) time.Duration {
+	if none(n) {
+		return 0
+	}
+	return d.duration(n)
 }
 
 // checkKind refuses settings of the other kind of job, which would do nothing.
@@ -172,41 +180,38 @@ func (d *decoder) checkKind(j *Job, l layers) {
 // cost reads the pools a job joins and the tokens it takes. A cost for a pool
 // joins it.
 func (d *decoder) cost(j *Job, l layers) {
-	costs := make(map[string]int64)
 	if n := l.get("pools"); n != nil {
 		for _, item := range d.items(n) {
-			d.join(item, d.str(item), 1, costs)
+			d.join(j, item, d.str(item), 1)
 		}
 	}
-	if n := l.get("cost"); n != nil && n.kind == mapping {
-		for _, kid := range n.kids {
-			tokens := d.whole(kid, 0, maxCount)
-			if kid.key == "requests" {
-				j.Cost = tokens
-			} else {
-				d.join(kid, kid.key, tokens, costs)
-			}
-		}
-	} else if n != nil {
-		j.Cost = d.whole(n, 0, maxCount)
-	}
-	if len(costs) == 0 {
+	n := l.get("cost")
+	if n == nil || n.kind != mapping {
+		set(&j.Cost, n, func(n *node) int64 { return d.whole(n, 0, maxCount) })
 		return
 	}
-	for name := range costs {
-		j.Pools = append(j.Pools, name)
-	}
-	slices.Sort(j.Pools)
-	for _, name := range j.Pools {
-		j.PoolCost = append(j.PoolCost, costs[name])
+	for _, kid := range n.kids {
+		tokens := d.whole(kid, 0, maxCount)
+		if kid.key == "requests" {
+			j.Cost = tokens
+		} else {
+			d.join(j, kid, kid.key, tokens)
+		}
 	}
 }
 
-func (d *decoder) join(n *node, pool string, tokens int64, costs map[string]int64) {
+// join makes the job a member of a pool; the last cost counts.
+func (d *decoder) join(j *Job, n *node, pool string, tokens int64) {
 	if pool != "" && !d.knownPool(pool) {
 		d.fail(n, "unknown pool %q%s", pool, didYouMean(pool, d.pools))
 	}
-	costs[pool] = tokens
+	at, member := slices.BinarySearch(j.Pools, pool)
+	if member {
+		j.PoolCost[at] = tokens
+		return
+	}
+	j.Pools = slices.Insert(j.Pools, at, pool)
+	j.PoolCost = slices.Insert(j.PoolCost, at, tokens)
 }
 
 // checkCosts refuses a cost that its bucket can never hold.
@@ -229,32 +234,19 @@ func (d *decoder) checkCosts(j *Job, l layers) {
 }
 
 func (d *decoder) retry(r *Retry, l layers) {
-	if n := l.get("attempts"); n != nil {
-		r.Attempts = int(d.whole(n, 1, 1000))
-	}
-	b := d.block(l, "backoff", "initial", "max", "multiplier")
-	if n := b.get("initial"); n != nil {
-		r.Initial = d.duration(n)
-		r.Max = max(r.Max, r.Initial)
-	}
-	if n := b.get("max"); n != nil {
+	set(&r.Attempts, l.get("attempts"), d.number(1, 1000))
+	backoff := d.block(l, "backoff", "initial", "max", "multiplier")
+	set(&r.Initial, backoff.get("initial"), d.duration)
+	r.Max = max(r.Max, r.Initial)
+	if n := backoff.get("max"); n != nil {
 		if r.Max = d.duration(n); r.Max < r.Initial {
 			d.wrong(n, "want at least initial")
 		}
 	}
-	if n := b.get("multiplier"); n != nil {
-		r.Multiplier = d.multiplier(n)
-	}
-	if n := l.get("on_status"); n != nil {
-		r.OnStatus = d.wholes(n, 100, 599)
-	}
-	if n := l.get("on_exit"); n != nil {
-		r.OnExit = d.wholes(n, 1, 255)
-	}
-	if n := l.get("idempotent"); n != nil {
-		safe := d.boolean(n)
-		r.Idempotent = &safe
-	}
+	set(&r.Multiplier, backoff.get("multiplier"), d.multiplier)
+	set(&r.OnStatus, l.get("on_status"), func(n *node) []int { return each(d, n, d.number(100, 599)) })
+	set(&r.OnExit, l.get("on_exit"), func(n *node) []int { return each(d, n, d.number(1, 255)) })
+	set(&r.Idempotent, l.get("idempotent"), func(n *node) *bool { return new(d.boolean(n)) })
 	if n := l.get("max_wait"); n != nil {
 		// Here alone 0s has a meaning: never wait on a pause.
 		if r.MaxWait = 0; n.text != "0s" {
@@ -263,25 +255,9 @@ func (d *decoder) retry(r *Retry, l layers) {
 	}
 }
 
-func (d *decoder) expect(e *Expect, l layers) {
-	if n := l.get("status"); n != nil {
-		e.Status = nil
-		for _, item := range d.items(n) {
-			e.Status = append(e.Status, d.status(item))
-		}
-	}
-	if n := l.get("exit_codes"); n != nil {
-		e.ExitCodes = d.wholes(n, 0, 255)
-	}
-	if n := l.get("body_matches"); n != nil {
-		if text := d.str(n); text != "" {
-			e.Body = d.pattern(n, text)
-		}
-	}
-}
-
 // pattern compiles a regular expression; lines often share one.
-func (d *decoder) pattern(n *node, text string) *regexp.Regexp {
+func (d *decoder) pattern(n *node) *regexp.Regexp {
+	text := d.str(n)
 	if d.lastPattern != nil && d.lastPattern.String() == text {
 		return d.lastPattern
 	}
@@ -309,18 +285,15 @@ func (d *decoder) status(n *node) StatusRange {
 	return StatusRange{}
 }
 
-func (d *decoder) output(o *Output, l layers) {
-	if n := l.get("inline"); n != nil {
-		o.Inline = d.size(n)
-	}
-	n := l.get("save")
-	if n == nil {
-		return
-	}
+// save returns the path that an answer is saved to. The id must not lead it to
+// another folder.
+func (d *decoder) save(n *node) string {
+	usesID := d.usesID
 	d.usesID = false
 	path := d.open(n, jobRefs)
 	if d.usesID && (d.id == ".." || strings.ContainsAny(d.id, `/\`)) {
 		d.fail(n, "the id %q cannot be part of a path", d.id)
 	}
-	o.Save = n.file.path(path)
+	d.usesID = d.usesID || usesID
+	return n.file.path(path)
 }

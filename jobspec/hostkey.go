@@ -17,8 +17,7 @@ import (
 // scheme's default, IPv6 in brackets. An error never quotes the URL, which may
 // hold secrets.
 func HostKey(u *url.URL) (string, error) {
-	standard, known := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	if !known {
+	if u.Scheme != "http" && u.Scheme != "https" {
 		return "", errors.New("want a URL that begins with http:// or https://")
 	}
 	name, err := hostName(u.Hostname())
@@ -26,8 +25,11 @@ func HostKey(u *url.URL) (string, error) {
 		return "", err
 	}
 	port, err := portNumber(u.Port())
-	if err != nil || port == "" || port == standard {
-		return name, err
+	switch {
+	case err != nil:
+		return "", err
+	case port == "" || port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https":
+		return name, nil
 	}
 	return name + ":" + port, nil
 }
@@ -116,7 +118,7 @@ func hostName(s string) (string, error) {
 			break
 		}
 	}
-	if s == "" || s[0] == '.' || strings.Contains(s, "..") || strings.ContainsFunc(s, notInHost) {
+	if strings.Contains("."+s+".", "..") || strings.ContainsFunc(s, notInHost) {
 		return "", errHost
 	}
 	return strings.ToLower(s), nil

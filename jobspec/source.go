@@ -44,12 +44,13 @@ func (s *source) Next() (*Job, error) {
 			}
 			continue
 		}
-		if bad := (*Error)(nil); errors.As(err, &bad) {
+		if err != nil {
+			var bad *Error
+			if !errors.As(err, &bad) {
+				return nil, err
+			}
 			s.d.errs.add(bad)
 			return nil, invalid(s.d.errs)
-		}
-		if err != nil {
-			return nil, err
 		}
 		j := s.job(p, n, path)
 		if len(s.d.errs) > 0 {

@@ -160,24 +160,20 @@ func (c *converter) convert(y *yaml.Node, depth int) (n *node, height int) {
 	return n, height
 }
 
+// tagKinds are the tags that a value may have, with what they fit.
+var tagKinds = map[string]yaml.Kind{
+	"!!str": yaml.ScalarNode, "!!int": yaml.ScalarNode, "!!float": yaml.ScalarNode, "!!bool": yaml.ScalarNode,
+	"!!null": yaml.ScalarNode, "!!seq": yaml.SequenceNode, "!!map": yaml.MappingNode,
+}
+
 // checkTag refuses a tag that is unknown or does not fit its value.
 func (c *converter) checkTag(y *yaml.Node) {
 	if y.Style&yaml.TaggedStyle == 0 {
 		return
 	}
-	fits := false
-	switch y.Tag {
-	case "!!str", "!!int", "!!float", "!!bool", "!!null":
-		fits = y.Kind == yaml.ScalarNode
-	case "!!seq":
-		fits = y.Kind == yaml.SequenceNode
-	case "!!map":
-		fits = y.Kind == yaml.MappingNode
-	default:
+	if kind, known := tagKinds[y.Tag]; !known {
 		c.fail(y, "unknown tag %q", y.Tag)
-		return
-	}
-	if !fits {
+	} else if kind != y.Kind {
 		c.fail(y, "the tag %q does not fit its value", y.Tag)
 	}
 }
