@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"agentlimit/limits"
+	"agentlimit/runner/results"
+	"agentlimit/runner/schedule"
+)
+
+// Stats counts what a run does, for those who watch it. It is safe for use by
+// many goroutines. See [NewStats].
+type Stats struct {
+	limitOf func(limits.Key) limits.Limit
+
+	mu      sync.Mutex // guards what follows
+	summary Summary
+	keys    map[limits.Key]*KeyStats
+}
+
+// Summary is a moment's view of a run, or its end.
+type Summary struct {
+	Jobs      int64 // read so far
+	Waiting   int64 // of them, not under way and not ended
+	UnderWay  int64 // attempts
+	PeakWay   int64 // most attempts under way at once
+	Attempts  int64 // started
+	Ended     map[results.Status]int64
+	AllRead   bool // no more jobs will come
+	Stopped   bool // no more jobs will start
+	Unstarted int64
+	Keys      []KeyStats // hosts, accounts and pools with an attempt or a waiting job, in order
+}
+
+// KeyStats is what one key has been used for.
+type KeyStats struct {
+	Key      limits.Key
+	Limit    limits.Limit
+	Started  int64 // attempts
+	UnderWay int64
+	Peak     int64
+	Waited   Waits // of the attempts started
+}
+
+// Waits is time waited by cause.
+type Waits [schedule.NotBefore + 1]time.Duration
+
+// NewStats returns counters at zero.
+func NewStats(limitOf func(limits.Key) limits.Limit) *Stats {
+	return &Stats{
+		limitOf: limitOf,
+		summary: Summary{Ended: make(map[results.Status]int64)},
+		keys:    make(map[limits.Key]*KeyStats),
+	}
+}
+
+// Summary returns what was counted so far.
+func (s *Stats) Summary() Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.summary
+	sum.Ended = maps.Clone(sum.Ended)
+	for _, k := range s.keys {
+		sum.Keys = append(sum.Keys, *k)
+	}
+	slices.SortFunc(sum.Keys, func(a, b KeyStats) int { return a.Key.Compare(b.Key) })
+	return sum
+}
+
+// update changes the summary under the lock.
+func (s *Stats) update(f func(*Summary)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.summary)
+}
+
+// started counts one attempt.
+func (s *Stats) started(start schedule.Start) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := &s.summary
+	sum.Attempts++
+	sum.Waiting--
+	sum.UnderWay++
+	sum.PeakWay = max(sum.PeakWay, sum.UnderWay)
+	for _, key := range start.Keys {
+		k := s.keys[key]
+		if k == nil {
+			k = &KeyStats{Key: key, Limit: s.limitOf(key)}
+			s.keys[key] = k
+		}
+		k.Started++
+		k.UnderWay++
+		k.Peak = max(k.Peak, k.UnderWay)
+		for cause, us := range start.Waited {
+			k.Waited[cause] += time.Duration(us) * time.Microsecond
+		}
+	}
+}
+
+// ended counts the end of one attempt.
+func (s *Stats) ended(keys []limits.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.summary.UnderWay--
+	for _, key := range keys {
+		s.keys[key].UnderWay--
+	}
+}
