@@ -26,12 +26,15 @@ type decoder struct {
 	own     *node
 	partial bool     // these are the defaults: what a job must have may be absent
 	id      string   // its id, once known
+	named   bool     // it names its id
 	usesID  bool     // ${job:id} was met
 	secrets []string // that were put in
 	hashed  []byte   // what its hash covers
-	needs   []limits.Need
 
-	lastPattern *regexp.Regexp // compiled last
+	// Kept from job to job, to be used again:
+	body        twin
+	needs       []limits.Need
+	lastPattern *regexp.Regexp
 }
 
 // rules are what all jobs of a run share.

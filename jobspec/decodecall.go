@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"bytes"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -63,7 +64,7 @@ func (d *decoder) http(l layers) (*HTTP, string) {
 	host := d.url(h, l)
 	d.pairs(l.own.get("headers"), l.base.get("headers"), strings.EqualFold, func(n *node) { d.header(h, n) })
 	if n := d.oneOf(l, "body", "json", "form", "body_file"); n != nil {
-		d.body(h, n)
+		d.bodyOf(h, n)
 	}
 	if n := l.get("follow_redirects"); n != nil {
 		h.FollowRedirects = int(d.whole(n, 0, 50))
@@ -173,18 +174,18 @@ func (d *decoder) header(h *HTTP, n *node) {
 	h.Headers = append(h.Headers, Header{n.key, value})
 }
 
-// body reads the one of body, json, form and body_file that is there.
-func (d *decoder) body(h *HTTP, n *node) {
+// bodyOf reads the one of body, json, form and body_file that is there.
+func (d *decoder) bodyOf(h *HTTP, n *node) {
 	switch n.key {
 	case "body":
 		h.Body = []byte(d.text("http", n))
 	case "body_file":
 		h.BodyFile = d.filePath("http", n)
 	case "json":
-		var b twin
-		d.json(&b, n)
-		d.hash("http", n.key, string(b.named))
-		h.Body, h.ContentType = b.value, "application/json"
+		d.body = twin{d.body.value[:0], d.body.named[:0]}
+		d.json(&d.body, n)
+		d.hash("http", n.key, string(d.body.named))
+		h.Body, h.ContentType = bytes.Clone(d.body.value), "application/json"
 	case "form":
 		h.Body, h.ContentType = d.form(n), "application/x-www-form-urlencoded"
 	}

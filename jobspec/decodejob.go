@@ -88,8 +88,8 @@ func (d *decoder) job(n *node, path string, name func(hash string) string) *Job 
 	}
 	d.call(j, l, isHTTP, isExec)
 	sum := sha256.Sum256(d.hashed)
-	j.Hash = "sha256:" + hex.EncodeToString(sum[:])
-	if d.id == "" {
+	j.Hash = string(hex.AppendEncode(append(d.hashed[:0], "sha256:"...), sum[:]))
+	if d.named = d.id != ""; !d.named {
 		d.id = name(j.Hash)
 		if d.usesID { // now it is known
 			d.hashed = d.hashed[:0]

@@ -24,12 +24,25 @@ type source struct {
 	lines  *lineReader // of its lines; nil: not begun
 }
 
-func newSource(r *rules, parts []*part) *source {
+func newSource(r *rules) *source {
 	return &source{
-		d:     decoder{rules: r},
-		parts: parts,
-		ids:   ids{seed: maphash.MakeSeed(), owners: make(map[uint64]owner)},
+		d:   decoder{rules: r},
+		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
 	}
+}
+
+// begin makes s hand out the jobs of parts from the first on. The memory for ids
+// is used again.
+func (s *source) begin(parts []*part) error {
+	for _, p := range parts {
+		if err := p.rewind(); err != nil {
+			return fmt.Errorf("read job file: %w", err)
+		}
+	}
+	clear(s.ids.owners)
+	clear(s.ids.equal)
+	s.parts, s.at, s.index, s.lines, s.seq = parts, 0, 0, nil, 0
+	return nil
 }
 
 // Next returns the next job.
@@ -82,11 +95,7 @@ func (s *source) read(p *part) (*node, string, error) {
 
 // job decodes a job and sees that its id is its own.
 func (s *source) job(p *part, n *node, path string) *Job {
-	unnamed := false
-	j := s.d.job(n, path, func(hash string) string {
-		unnamed = true
-		return s.ids.unnamed(hash)
-	})
+	j := s.d.job(n, path, s.ids.unnamed)
 	if p.piped() {
 		if len(s.d.errs) > 0 {
 			return j // another line may have its id
@@ -97,7 +106,8 @@ func (s *source) job(p *part, n *node, path string) *Job {
 	if j.ID == "" {
 		return j
 	}
-	if first, taken := s.ids.claim(j.ID, owner{line: uint32(j.Pos.Line), file: uint16(s.at)}, unnamed); taken {
+	o := owner{uint32(j.Pos.Line), uint16(s.at), s.d.named}
+	if first, taken := s.ids.claim(j.ID, o); taken {
 		at := n.get("id")
 		if at == nil {
 			at = n
@@ -120,36 +130,32 @@ func (w When) from(start time.Time) When {
 type ids struct {
 	seed   maphash.Seed
 	owners map[uint64]owner
+	equal  map[uint64]int // how many jobs without an id have one hash, above one
 }
 
-// owner is the job that has an id.
+// owner is the job that has an id. It is kept small.
 type owner struct {
 	line  uint32
-	equal uint32 // how many jobs without an id have this hash; 0: it named its id
 	file  uint16
+	named bool // the job names its id
 }
 
 // unnamed returns the id of a job that names none.
 func (t *ids) unnamed(hash string) string {
 	id := hash[len("sha256:"):][:12]
 	key := maphash.String(t.seed, id)
-	if o := t.owners[key]; o.equal > 0 {
-		o.equal++
-		t.owners[key] = o
-		return fmt.Sprintf("%s-%d", id, o.equal)
+	if o, found := t.owners[key]; !found || o.named {
+		return id
 	}
-	return id
+	t.equal[key] = max(1, t.equal[key]) + 1
+	return fmt.Sprintf("%s-%d", id, t.equal[key])
 }
 
 // claim gives id to o, or returns who has it.
-func (t *ids) claim(id string, o owner, unnamed bool) (first owner, taken bool) {
+func (t *ids) claim(id string, o owner) (first owner, taken bool) {
 	key := maphash.String(t.seed, id)
-	if first, taken = t.owners[key]; taken {
-		return first, true
+	if first, taken = t.owners[key]; !taken {
+		t.owners[key] = o
 	}
-	if unnamed {
-		o.equal = 1
-	}
-	t.owners[key] = o
-	return o, false
+	return first, taken
 }

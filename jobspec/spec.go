@@ -184,37 +184,32 @@ func (d *decoder) readValues(o Options) {
 	}
 }
 
-// jobs checks all jobs that can be read twice and makes the source.
+// jobs makes the source, and sends all jobs that can be read twice through it.
 func (l *loader) jobs() error {
 	errs := l.d.errs
+	s := newSource(l.d.rules)
 	piped := slices.ContainsFunc(l.parts, (*part).piped)
-	check := newSource(l.d.rules, slices.DeleteFunc(slices.Clone(l.parts), (*part).piped))
+	if err := s.begin(slices.DeleteFunc(slices.Clone(l.parts), (*part).piped)); err != nil {
+		return err
+	}
 	for len(errs) < maxErrors {
-		_, err := check.Next()
+		_, err := s.Next()
 		if err == io.EOF {
 			break
 		}
-		var bad *Invalid
-		if err != nil && !errors.As(err, &bad) {
+		if err != nil && !errors.As(err, new(*Invalid)) {
 			return err
 		}
-		errs.add(check.d.errs...)
+		errs.add(s.d.errs...)
 	}
 	if len(errs) > 0 {
 		return errs
 	}
-	for _, p := range l.parts {
-		if err := p.rewind(); err != nil {
-			return fmt.Errorf("read job file: %w", err)
-		}
-	}
-	l.spec.Jobs = check.seq
-	if piped {
+	if l.spec.Jobs = s.seq; piped {
 		l.spec.Jobs = -1
 	}
-	l.spec.Warnings = append(l.d.warnings, check.d.warnings...)
-	last := newSource(l.d.rules, l.parts)
-	last.closes = true
-	l.spec.Source = last
-	return nil
+	l.spec.Warnings = append(l.d.warnings, s.d.warnings...)
+	l.spec.Source = s
+	s.closes = true
+	return s.begin(l.parts)
 }
