@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-func slowly(w http.ResponseWriter, r *http.Request) {
-	time.Sleep(50 * time.Millisecond)
-}
-
 // BenchmarkHTTP makes requests of a server on the loopback, 64 at once.
 func BenchmarkHTTP(b *testing.B) {
 	body := make([]byte, 1024)

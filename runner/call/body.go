@@ -22,33 +22,34 @@ type fileBody struct {
 	first os.FileInfo // as the job's first attempt found it
 }
 
-// openBody opens the job's body file and compares it with what the first attempt
-// found: the same file, size and time of change.
+// openBody opens the job's body file, if it has one, and compares it with what the
+// first attempt found: the same file, size and time of change.
 func (c *Client) openBody(job *jobspec.Job) (*fileBody, error) {
 	if job.HTTP.BodyFile == "" {
 		return nil, nil
 	}
-	f, err := os.Open(job.HTTP.BodyFile)
-	if err != nil {
-		if isShortage(err) {
-			return nil, shortage(err)
-		}
-		return nil, fail(Broken, "file", "read body file: %w", err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", f.Name())
-	}
-	b := &fileBody{f: f, first: info}
-	if err == nil {
-		b.first = c.firstStamp(job, info)
-		err = b.check()
+	b := new(fileBody)
+	var err error
+	if b.f, err = os.Open(job.HTTP.BodyFile); err == nil {
+		err = c.verify(job, b)
 	}
 	if err != nil {
-		f.Close()
-		return nil, fail(Broken, "file", "read body file: %w", err)
+		b.close()
+		return nil, fileFailure("read body file", err)
 	}
 	return b, nil
+}
+
+func (c *Client) verify(job *jobspec.Job, b *fileBody) error {
+	info, err := b.f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", b.f.Name())
+	}
+	b.first = c.firstStamp(job, info)
+	return b.check()
 }
 
 // firstStamp returns what the first attempt of job found, which is info if this
@@ -104,7 +105,7 @@ func (r *fileReader) Read(p []byte) (int, error) {
 	n, err := r.SectionReader.Read(p)
 	if at, _ := r.Seek(0, io.SeekCurrent); at == r.Size() || err != nil {
 		if changed := r.body.check(); changed != nil {
-			return 0, fail(Broken, "file", "read body file: %w", changed)
+			return 0, fileFailure("read body file", changed)
 		}
 	}
 	return n, err

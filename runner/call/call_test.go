@@ -46,17 +46,15 @@ func execJob(argv []string, edits ...func(*jobspec.Job)) *jobspec.Job {
 	return job
 }
 
-func shellJob(text string, edits ...func(*jobspec.Job)) *jobspec.Job {
-	return execJob([]string{"sh", "-c", text}, edits...)
-}
-
 func timeout(d time.Duration) func(*jobspec.Job) { return func(j *jobspec.Job) { j.Timeout = d } }
 func inline(n int64) func(*jobspec.Job)          { return func(j *jobspec.Job) { j.Output.Inline = n } }
 func secrets(s ...string) func(*jobspec.Job)     { return func(j *jobspec.Job) { j.Secrets = s } }
 func saveTo(path string) func(*jobspec.Job)      { return func(j *jobspec.Job) { j.Output.Save = path } }
 func method(m string) func(*jobspec.Job)         { return func(j *jobspec.Job) { j.HTTP.Method = m } }
 func header(name, value string) func(*jobspec.Job) {
-	return func(j *jobspec.Job) { j.HTTP.Headers = append(j.HTTP.Headers, jobspec.Header{Name: name, Value: value}) }
+	return func(j *jobspec.Job) {
+		j.HTTP.Headers = append(j.HTTP.Headers, jobspec.Header{Name: name, Value: value})
+	}
 }
 
 // code returns the kind of out's error, empty for none.

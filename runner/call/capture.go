@@ -2,10 +2,7 @@ package call
 
 import (
 	"encoding/base64"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 	"unicode/utf8"
 )
@@ -90,59 +87,21 @@ func partialRune(b []byte) int {
 	return 0
 }
 
-// A saving is a file that appears whole, or not at all, when it is committed.
-// It is written beside its place, so a process that is killed may leave a
-// hidden temporary file, but never half of the real one. A nil saving does
-// nothing.
-type saving struct {
-	path string
-	f    *os.File
-	err  error // the first
+// keep returns how many bytes of a stream are needed: what the record shows,
+// what secrets may reach beyond that, and what is searched for a match.
+func (t *attempt) keep() int {
+	n := int(t.Job.Output.Inline) + t.slack()
+	if t.Job.Expect.Body != nil {
+		n = max(n, matchLimit)
+	}
+	return n
 }
 
-// newSaving makes sure that path can be written to, before anything is sent.
-func newSaving(path string) (*saving, error) {
-	if path == "" {
-		return nil, nil
+// matches searches the first [matchLimit] bytes, or all that is shown if more.
+func (t *attempt) matches(c *capture) bool {
+	if t.Job.Expect.Body == nil {
+		return true
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp") // 0600
-	if err != nil {
-		if isShortage(err) {
-			return nil, shortage(err)
-		}
-		return nil, fail(Broken, "file", "save output: %w", err)
-	}
-	return &saving{path: path, f: f}, nil
-}
-
-func (s *saving) write(p []byte) {
-	if s != nil && s.err == nil {
-		_, s.err = s.f.Write(p)
-	}
-}
-
-// commit puts the file in its place and returns its path, empty if there is
-// nothing to save.
-func (s *saving) commit() (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	if err := s.f.Close(); s.err == nil {
-		s.err = err
-	}
-	if s.err == nil {
-		s.err = os.Rename(s.f.Name(), s.path)
-	}
-	if s.err != nil {
-		return "", &failure{Broken, "file", fmt.Errorf("save output: %w", s.err)}
-	}
-	return s.path, nil
-}
-
-// discard removes what was not committed.
-func (s *saving) discard() {
-	if s != nil {
-		s.f.Close()
-		os.Remove(s.f.Name())
-	}
+	limit := max(matchLimit, int(t.Job.Output.Inline))
+	return t.Job.Expect.Body.Match(c.kept[:min(limit, len(c.kept))])
 }

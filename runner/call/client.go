@@ -5,11 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"agentlimit/runner/results"
 )
 
 // ErrKill, as the cause of a cancelled context, ends an attempt at once: a
@@ -35,8 +36,8 @@ type Config struct {
 type Client struct {
 	concurrency int
 	grace       time.Duration
-	hide        *regexp.Regexp
-	environ     []string // what commands inherit
+	hide        map[string]bool // query keys
+	environ     []string        // what commands inherit
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -54,7 +55,7 @@ func New(cfg Config) *Client {
 	c := &Client{
 		concurrency: cfg.Concurrency,
 		grace:       cfg.Grace,
-		hide:        hidePattern(cfg.HideQuery),
+		hide:        hideKeys(cfg.HideQuery),
 		environ:     slices.DeleteFunc(os.Environ(), isJobVariable),
 		life:        life,
 		end:         end,
@@ -83,39 +84,56 @@ func (c *Client) Close() {
 
 // Call makes one attempt; see [Caller]. The job's timeout counts from here.
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
+	t := &attempt{Attempt: a, out: Outcome{Kind: OK, Started: time.Now()}}
+	t.hurry = func() bool { return c.life.Err() != nil || context.Cause(parent) == ErrKill }
+	t.redactor = newRedactor(a.Job, c.hide)
 	ctx, cancel := context.WithCancelCause(parent)
+	t.cancel = cancel
 	defer cancel(nil)
-	if c.life.Err() != nil {
-		cancel(ErrKill)
-	}
 	defer context.AfterFunc(c.life, func() { cancel(ErrKill) })()
-	if t := a.Job.Timeout; t > 0 {
+	if limit := a.Job.Timeout; limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, t, errTimeout)
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer stop()
 	}
-	out := Outcome{Kind: OK, Started: time.Now()}
-	red := newRedactor(a.Job, c.hide)
-	if err := c.attempt(ctx, parent, a, red, &out); err != nil {
-		f := classify(ctx, err, out.Sent, a.Job.Timeout)
-		out.Kind, out.Error = f.kind, f.record(red)
+	if err := c.try(ctx, t); err != nil {
+		f := classify(ctx, err, t)
+		t.out.Kind = f.kind
+		t.out.Error = &results.Error{Kind: f.code, Message: t.line(f.err.Error())}
 	}
-	out.Ended = time.Now()
-	return out
+	t.out.Ended = time.Now()
+	return t.out
 }
 
-func (c *Client) attempt(ctx, parent context.Context, a Attempt, red *redactor, out *Outcome) error {
+// An attempt is an [Attempt] under way.
+type attempt struct {
+	Attempt
+	*redactor
+	cancel context.CancelCauseFunc
+	hurry  func() bool // it must end at once, grace or not
+	out    Outcome
+}
+
+func (c *Client) try(ctx context.Context, t *attempt) error {
 	switch {
+	case c.life.Err() != nil:
+		return fail(Cancelled, "cancelled", "cancelled: %w", ErrKill)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case a.Job.HTTP != nil:
-		return c.request(ctx, a, red, out)
-	default:
-		hurry := func() bool {
-			return c.life.Err() != nil || errors.Is(context.Cause(parent), ErrKill)
-		}
-		return c.run(ctx, hurry, a, red, out)
+	case t.Job.HTTP != nil:
+		return c.request(ctx, t)
 	}
+	return c.run(ctx, t)
+}
+
+// sending calls a.Sending, if there is one.
+func (a *Attempt) sending() error {
+	if a.Sending != nil {
+		if err := a.Sending(); err != nil {
+			return &failure{Broken, "unsent", err}
+		}
+	}
+	return nil
 }
 
 // isJobVariable reports whether a variable tells about a job that this process

@@ -11,14 +11,14 @@ import (
 
 // errClosed ends an attempt whose connection was closed after the request was
 // written and before an answer came.
-var errClosed = errors.New("the server closed the connection before it answered")
+var errClosed = fail(Lost, "lost", "the server closed the connection before it answered")
 
 // A gate stands between one attempt and the connections that net/http finds for
 // it. It knows whether anything was written, and keeps net/http from repeating
 // by itself a request that was: that would be a second call which no limit has
 // admitted. Where nothing was written yet, net/http may try a second connection.
 type gate struct {
-	before func() error            // called once, before the first byte; may be nil
+	before func() error            // called once, before the first byte
 	cancel context.CancelCauseFunc // of the request
 
 	mu    sync.Mutex
@@ -27,7 +27,7 @@ type gate struct {
 	asked bool  // before was called
 	conn  *conn // that the request is written to
 	wrote bool
-	err   error // why nothing more may be written
+	err   error // why nothing more may be written, a failure
 }
 
 // trace returns a context in which requests pass through the gate.
@@ -61,11 +61,9 @@ func (g *gate) open(c *conn) error {
 		return g.err
 	case g.conn != nil:
 		g.err = errClosed
-	case g.before != nil && !g.asked:
+	case !g.asked:
 		g.asked = true
-		if err := g.before(); err != nil {
-			g.err = &failure{Broken, "unsent", err}
-		}
+		g.err = g.before()
 	}
 	if g.err != nil {
 		g.cancel(g.err)

@@ -16,47 +16,45 @@ import (
 	"agentlimit/runner/results"
 )
 
-// goneWithin is how long a killed group may take to disappear before the attempt
-// ends all the same: a process in the kernel's hands cannot be hurried.
-const goneWithin = 50 * time.Millisecond
-
-// run makes one attempt of a command. hurry reports that the attempt must end at
-// once, grace or not.
-func (c *Client) run(ctx context.Context, hurry func() bool, a Attempt, red *redactor, out *Outcome) error {
-	save, err := newSaving(a.Job.Output.Save)
+// run makes one attempt of a command.
+func (c *Client) run(ctx context.Context, t *attempt) error {
+	save, err := newSaving(t.Job.Output.Save)
 	if err != nil {
 		return err
 	}
 	defer save.discard()
-	n := keep(a.Job, red)
-	stdout, stderr := &capture{keep: n, save: save}, &capture{keep: n}
-	p, err := c.start(a, stdout, stderr)
+	stdout, stderr := &capture{keep: t.keep(), save: save}, &capture{keep: t.keep()}
+	p, err := c.start(t.Attempt, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	ended := p.wait(ctx, c.grace, hurry)
-	out.Exec = execRecord(p.cmd.ProcessState, stdout.show(red, a.Job.Output.Inline),
-		stderr.show(red, a.Job.Output.Inline))
-	out.Exec.StdoutBytes, out.Exec.StderrBytes = stdout.total, stderr.total
+	ended := p.wait(ctx, c.grace, t.hurry)
+	if p.cmd.ProcessState == nil {
+		t.out.Sent = true
+		return fail(Lost, "lost", "the system has lost the command")
+	}
+	inline := t.Job.Output.Inline
+	t.out.Exec = execRecord(p.cmd.ProcessState, stdout.show(t.redactor, inline), stderr.show(t.redactor, inline))
+	t.out.Exec.StdoutBytes, t.out.Exec.StderrBytes = stdout.total, stderr.total
 	if ended {
-		out.Sent = true
+		t.out.Sent = true
 		return context.Cause(ctx)
 	}
-	return judgeExec(a.Job, stdout, out)
+	return t.judgeExec(stdout)
 }
 
 // judgeExec says whether a command that ended by itself did what the job expects.
-func judgeExec(job *jobspec.Job, stdout *capture, out *Outcome) error {
-	switch x := out.Exec; {
+func (t *attempt) judgeExec(stdout *capture) error {
+	switch x := t.out.Exec; {
 	case x.Signal != "":
 		return fail(Answered, "signal", "ended by signal %s", x.Signal)
-	case !slices.Contains(job.Expect.ExitCodes, x.ExitCode):
+	case !slices.Contains(t.Job.Expect.ExitCodes, x.ExitCode):
 		return fail(Answered, "exit", "exit code %d", x.ExitCode)
-	case !matches(job, stdout):
-		return fail(Answered, "body", "standard output does not match %q", job.Expect.Body)
+	case !t.matches(stdout):
+		return fail(Answered, "body", "standard output does not match %q", t.Job.Expect.Body)
 	}
 	saved, err := stdout.save.commit()
-	out.Exec.Saved = saved
+	t.out.Exec.Saved = saved
 	return err
 }
 
@@ -75,136 +73,6 @@ func execRecord(state *os.ProcessState, stdout, stderr shown) *results.Exec {
 		StderrTruncated: stderr.truncated,
 		StderrRedacted:  stderr.redacted,
 	}
-}
-
-// A process is a command under way, in a session and process group of its own.
-type process struct {
-	cmd     *exec.Cmd
-	streams []*stream
-	stdin   *os.File // our end; nil: none
-}
-
-// start starts the attempt's command. On error nothing is left behind.
-func (c *Client) start(a Attempt, stdout, stderr *capture) (_ *process, err error) {
-	p := &process{cmd: command(a.Job.Exec)}
-	p.cmd.Env = c.environment(a)
-	isolate(p.cmd)
-	var theirs []*os.File // the command's ends
-	defer func() {
-		for _, f := range theirs {
-			f.Close()
-		}
-		if err != nil {
-			p.close()
-			err = startFailure(err)
-		}
-	}()
-	for _, keep := range []*capture{stdout, stderr} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		theirs = append(theirs, w)
-		p.streams = append(p.streams, &stream{capture: keep, r: r, done: make(chan struct{})})
-	}
-	p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1]
-	stdin, err := p.openStdin(a.Job.Exec)
-	if err != nil {
-		return nil, err
-	}
-	if stdin != nil {
-		theirs = append(theirs, stdin)
-		p.cmd.Stdin = stdin
-	}
-	if a.Sending != nil {
-		if err := a.Sending(); err != nil {
-			return nil, &failure{Broken, "unsent", err}
-		}
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	for _, s := range p.streams {
-		go s.read()
-	}
-	if p.stdin != nil {
-		go p.feed(a.Job.Exec.Stdin)
-	}
-	return p, nil
-}
-
-// openStdin returns the command's end of its input, nil for an empty one.
-func (p *process) openStdin(x *jobspec.Exec) (stdin *os.File, err error) {
-	switch {
-	case x.StdinFile != "":
-		if stdin, err = os.Open(x.StdinFile); err != nil && !isShortage(err) {
-			err = fail(Broken, "file", "read stdin file: %w", err)
-		}
-	case len(x.Stdin) > 0:
-		stdin, p.stdin, err = os.Pipe()
-	}
-	return stdin, err
-}
-
-// feed writes the command's input. An early end of the command ends it too.
-func (p *process) feed(text []byte) {
-	p.stdin.Write(text)
-	p.stdin.Close()
-}
-
-func (p *process) close() {
-	for _, s := range p.streams {
-		s.r.Close()
-	}
-	if p.stdin != nil {
-		p.stdin.Close()
-	}
-}
-
-// wait returns when the command has ended and what it wrote has been read. The
-// result says whether ctx ended it.
-func (p *process) wait(ctx context.Context, grace time.Duration, hurry func() bool) bool {
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		p.end(grace, hurry)
-	})
-	p.cmd.Wait() // its error is in ProcessState
-	ended := !stop()
-	if ended {
-		<-done
-	}
-	for _, s := range p.streams {
-		s.finish(ended)
-	}
-	if p.stdin != nil {
-		p.stdin.Close()
-	}
-	return ended
-}
-
-// end ends the whole group: TERM, and KILL for what is left after the grace. What
-// the leader leaves behind when it obeys has the rest of the grace as well.
-func (p *process) end(grace time.Duration, hurry func() bool) {
-	if !hurry() && terminate(p.cmd.Process) && p.gone(grace, hurry) {
-		return
-	}
-	kill(p.cmd.Process)
-	p.gone(goneWithin, func() bool { return false })
-}
-
-// gone waits until no process of the group is left, and reports whether that came
-// about in time. It looks again and again, since nobody tells it: the group's
-// members are not our children.
-func (p *process) gone(within time.Duration, hurry func() bool) bool {
-	end := time.Now().Add(within)
-	for pause := time.Millisecond; alive(p.cmd.Process); pause = min(2*pause, 20*time.Millisecond) {
-		if hurry() || time.Now().After(end) {
-			return false
-		}
-		time.Sleep(pause)
-	}
-	return true
 }
 
 // command returns x ready to start. A program without a slash is looked up in
@@ -245,6 +113,8 @@ func startFailure(err error) error {
 	switch {
 	case errors.As(err, new(*failure)):
 		return err
+	case errors.Is(err, syscall.EBADF): // a handle's number would be beyond the limit
+		return shortage(syscall.EMFILE)
 	case isShortage(err):
 		return shortage(err)
 	case errors.Is(err, syscall.E2BIG):

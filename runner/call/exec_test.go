@@ -3,16 +3,11 @@
 package call
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +27,10 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+func shellJob(text string, edits ...func(*jobspec.Job)) *jobspec.Job {
+	return execJob([]string{"sh", "-c", text}, edits...)
 }
 
 func stdin(text string) func(*jobspec.Job) {
@@ -202,202 +201,5 @@ func TestExecBigOutput(t *testing.T) {
 	}
 	if used > 4<<20 {
 		t.Errorf("1 GB of output allocated %d MB", used>>20)
-	}
-}
-
-// until waits for what a command under way does.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not come about", what)
-		}
-	}
-}
-
-func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-// groupOf returns the process group that a command wrote to path.
-func groupOf(t *testing.T, path string) int {
-	t.Helper()
-	until(t, path, func() bool { return exists(path) && strings.HasSuffix(readFile(t, path), "\n") })
-	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
-func TestExecEnds(t *testing.T) {
-	const grace = 400 * time.Millisecond
-	cancelled := func(c *Client, cancel context.CancelCauseFunc) { cancel(errors.New("stopping")) }
-	killed := func(c *Client, cancel context.CancelCauseFunc) { cancel(ErrKill) }
-	closed := func(c *Client, cancel context.CancelCauseFunc) { c.Close() }
-	hurried := func(c *Client, cancel context.CancelCauseFunc) { cancelled(c, cancel); c.Close() }
-	const deaf = `trap "" TERM; `
-	tests := []struct {
-		name      string
-		shell     string
-		timeout   time.Duration
-		stop      func(*Client, context.CancelCauseFunc) // nil: the timeout does
-		kind      Kind
-		signal    string
-		stdout    string
-		low, high time.Duration
-	}{
-		{"the timeout ends a command", "sleep 60", 50 * time.Millisecond, nil, Timeout, "SIGTERM", "", 0, 300 * time.Millisecond},
-		{"which may not listen", deaf + "sleep 60", 50 * time.Millisecond, nil, Timeout, "SIGKILL", "", grace, grace + 300*time.Millisecond},
-		{"a cancelled one is asked first", "sleep 60", 0, cancelled, Cancelled, "SIGTERM", "", 0, 200 * time.Millisecond},
-		{"and may not listen", deaf + "sleep 60", 0, cancelled, Cancelled, "SIGKILL", "", grace, grace + 200*time.Millisecond},
-		{"or clean up", "trap 'sleep 0.1; echo clean; exit 0' TERM; sleep 60 & wait", 0, cancelled, Cancelled, "", "clean\n", 100 * time.Millisecond, grace},
-		{"its children may clean up as well", "(trap 'sleep 0.1; echo clean; exit 0' TERM; sleep 60 & wait) & wait", 0, cancelled, Cancelled, "SIGTERM", "clean\n", 100 * time.Millisecond, grace},
-		{"or be killed in the end", "(" + deaf + "sleep 60 & wait) & wait", 0, cancelled, Cancelled, "SIGTERM", "", grace, grace + 200*time.Millisecond},
-		{"a killed one is not asked", deaf + "sleep 60", 0, killed, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
-		{"nor one whose client is closed", deaf + "sleep 60", 0, closed, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
-		{"closing cuts the grace short", deaf + "sleep 60", 0, hurried, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c := newClient(t, Config{Grace: grace})
-			pidFile := filepath.Join(t.TempDir(), "pid")
-			// The traps of the children are set a moment after this is written.
-			job := shellJob("{ sleep 0.05; echo $$ >" + pidFile + "; } & " + tt.shell)
-			if tt.timeout > 0 {
-				job = shellJob("echo $$ >"+pidFile+"; "+tt.shell, timeout(tt.timeout))
-			}
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			done := make(chan Outcome)
-			go func() { done <- c.Call(ctx, Attempt{Job: job}) }()
-			group := groupOf(t, pidFile)
-			began := time.Now()
-			if tt.stop != nil {
-				tt.stop(c, cancel)
-			}
-			out := <-done
-			took := time.Since(began)
-			check(t, job, out, tt.kind, string(tt.kind), true)
-			if took < tt.low || took > tt.high {
-				t.Errorf("the end took %v, want %v to %v", took, tt.low, tt.high)
-			}
-			if out.Exec.Signal != tt.signal || out.Exec.Stdout != tt.stdout {
-				t.Errorf("signal %q, stdout %q; want %q, %q", out.Exec.Signal, out.Exec.Stdout, tt.signal, tt.stdout)
-			}
-			until(t, "the end of the group", func() bool { return !alive(&os.Process{Pid: group}) })
-		})
-	}
-}
-
-// The parent's order to kill reaches a command that its own timeout has ended
-// before and that is in its grace.
-func TestExecKillWithinGrace(t *testing.T) {
-	c := newClient(t, Config{Grace: time.Minute})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	marker := filepath.Join(t.TempDir(), "asked")
-	job := shellJob("trap 'echo >"+marker+"' TERM; while :; do sleep 60 & wait; done", timeout(100*time.Millisecond))
-	done := make(chan Outcome)
-	go func() { done <- c.Call(ctx, Attempt{Job: job}) }()
-	until(t, "TERM", func() bool { return exists(marker) })
-	began := time.Now()
-	cancel(ErrKill)
-	check(t, job, <-done, Timeout, "timeout", true)
-	if took := time.Since(began); took > 100*time.Millisecond {
-		t.Errorf("the end took %v", took)
-	}
-}
-
-// A process that ignores or handles signals hands none of that on.
-func TestExecSignalsAreDefault(t *testing.T) {
-	if os.Getenv("CALL_TEST_CHILD") == "" {
-		cmd := exec.Command("sh", "-c", `trap "" PIPE; exec "$0" -test.run '^TestExecSignalsAreDefault$' -test.v`, os.Args[0])
-		cmd.Env = append(os.Environ(), "CALL_TEST_CHILD=1")
-		if text, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(text, []byte("--- PASS")) {
-			t.Errorf("with SIGPIPE ignored at the start: %v\n%s", err, text)
-		}
-		return
-	}
-	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
-	syscall.Kill(os.Getpid(), syscall.SIGINT)
-	<-ch
-	c := newClient(t, Config{})
-	for _, name := range []string{"PIPE", "INT", "TERM", "HUP"} {
-		job := shellJob("kill -" + name + " $$; echo still here")
-		out := c.Call(t.Context(), Attempt{Job: job})
-		check(t, job, out, Answered, "signal", false)
-		if out.Exec.Signal != "SIG"+name {
-			t.Errorf("kill -%s: %+v", name, out.Exec)
-		}
-	}
-}
-
-// With few file handles an attempt fails as one that may be repeated, and says
-// which limit it was.
-func TestFewHandles(t *testing.T) {
-	if os.Getenv("CALL_TEST_CHILD") == "" {
-		cmd := exec.Command("sh", "-c", `ulimit -n 64; exec "$0" -test.run '^TestFewHandles$' -test.v`, os.Args[0])
-		cmd.Env = append(os.Environ(), "CALL_TEST_CHILD=1", "CALL_TEST_URL="+serve(t, slowly).URL)
-		if text, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(text, []byte("--- PASS")) {
-			t.Errorf("with 64 file handles: %v\n%s", err, text)
-		}
-		return
-	}
-	if n := MaxConcurrency(); n < 1 || n > 8 {
-		t.Errorf("MaxConcurrency() = %d with 64 handles", n)
-	}
-	request := httpJob(os.Getenv("CALL_TEST_URL"))
-	command := shellJob("sleep 0.05")
-	for _, job := range []*jobspec.Job{request, command} {
-		c := newClient(t, Config{Concurrency: 200})
-		outs := make(chan Outcome, 200)
-		parallel(200, 200, func() { outs <- c.Call(t.Context(), Attempt{Job: job}) })
-		close(outs)
-		short := 0
-		for out := range outs {
-			if out.Kind == OK {
-				continue
-			}
-			short++
-			check(t, job, out, Refused, "system", false)
-			if !strings.Contains(out.Error.Message, "ulimit -n") {
-				t.Errorf("message %q, want ulimit -n in it", out.Error.Message)
-			}
-		}
-		c.Close()
-		fit := newClient(t, Config{Concurrency: MaxConcurrency()})
-		parallel(MaxConcurrency(), 100, func() { check(t, job, fit.Call(t.Context(), Attempt{Job: job}), OK, "", false) })
-		fit.Close()
-		if short == 0 {
-			t.Errorf("200 calls at once never ran out of handles")
-		}
-	}
-}
-
-func TestNoHandleIsLeft(t *testing.T) {
-	count := func() int {
-		entries, err := os.ReadDir("/dev/fd")
-		if err != nil {
-			t.Skip(err)
-		}
-		return len(entries)
-	}
-	c := newClient(t, Config{})
-	call := func() {
-		for _, job := range []*jobspec.Job{
-			execJob([]string{"true"}, stdin("x")), execJob([]string{"no-such-program"}), shellJob("sleep 1 &"),
-			execJob([]string{"cat"}, func(j *jobspec.Job) { j.Exec.StdinFile = "/no/such" }),
-			httpJob("http://" + closedAddress(t)), httpJob("http://h/", func(j *jobspec.Job) { j.HTTP.BodyFile = "/" }),
-		} {
-			c.Call(t.Context(), Attempt{Job: job})
-		}
-	}
-	call()
-	before := count()
-	for range 5 {
-		call()
-	}
-	if after := count(); after > before+2 {
-		t.Errorf("%d file handles before, %d after", before, after)
 	}
 }

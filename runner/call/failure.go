@@ -8,9 +8,6 @@ import (
 	"net"
 	"net/http"
 	"syscall"
-	"time"
-
-	"agentlimit/runner/results"
 )
 
 // A failure is why an attempt is not OK, as its record will say it.
@@ -40,31 +37,29 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-func (f *failure) record(red *redactor) *results.Error {
-	return &results.Error{Kind: f.code, Message: red.line(f.err.Error())}
-}
-
 func fail(kind Kind, code, format string, args ...any) *failure {
 	return &failure{kind, code, fmt.Errorf(format, args...)}
 }
 
 // classify says what an error means that ended an attempt. An error that is no
-// failure yet comes from the network; sent says whether anything had left.
-func classify(ctx context.Context, err error, sent bool, timeout time.Duration) *failure {
+// failure yet comes from ctx or from the network.
+func classify(ctx context.Context, err error, t *attempt) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	cause := context.Cause(ctx)
 	switch {
-	case cause == errTimeout && sent:
-		return fail(Timeout, "timeout", "no whole answer within %v", timeout)
+	case cause == errTimeout && t.Job.Exec != nil:
+		return fail(Timeout, "timeout", "not done within %v", t.Job.Timeout)
+	case cause == errTimeout && t.out.Sent:
+		return fail(Timeout, "timeout", "no whole answer within %v", t.Job.Timeout)
 	case cause == errTimeout:
-		return fail(Timeout, "timeout", "no connection within %v", timeout)
+		return fail(Timeout, "timeout", "no connection within %v", t.Job.Timeout)
 	case cause != nil:
 		return fail(Cancelled, "cancelled", "cancelled: %w", cause)
 	case isShortage(err):
 		return shortage(err)
-	case sent:
+	case t.out.Sent:
 		return &failure{Lost, "lost", err}
 	case isTLS(err):
 		return &failure{Broken, "tls", err}
@@ -76,10 +71,15 @@ func classify(ctx context.Context, err error, sent bool, timeout time.Duration) 
 }
 
 // isShortage reports whether err says that the machine lacks something now that
-// it may have later.
+// it may have later: handles, processes, memory, or a program that is just being
+// written.
 func isShortage(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
-		errors.Is(err, syscall.ENOMEM) || isAgain(err)
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ETXTBSY} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 // shortage names the limit that was hit. Nothing was sent, so it is as harmless
@@ -88,10 +88,18 @@ func shortage(err error) *failure {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		err = fmt.Errorf("out of file handles (see ulimit -n): %w", err)
-	case isAgain(err):
+	case errors.Is(err, syscall.EAGAIN):
 		err = fmt.Errorf("out of processes (see ulimit -u): %w", err)
 	}
 	return &failure{Refused, "system", err}
+}
+
+// fileFailure says what it means that a file of the job does not do.
+func fileFailure(doing string, err error) *failure {
+	if isShortage(err) {
+		return shortage(err)
+	}
+	return fail(Broken, "file", "%s: %w", doing, err)
 }
 
 // isTLS reports whether err says that the two sides will not agree on TLS,

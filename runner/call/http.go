@@ -18,39 +18,37 @@ const userAgent = "agentlimit"
 
 // request makes one attempt of a request. It follows no redirect, keeps no
 // cookie, and sends the request once at most.
-func (c *Client) request(ctx context.Context, a Attempt, red *redactor, out *Outcome) error {
-	save, err := newSaving(a.Job.Output.Save)
+func (c *Client) request(ctx context.Context, t *attempt) error {
+	save, err := newSaving(t.Job.Output.Save)
 	if err != nil {
 		return err
 	}
 	defer save.discard()
-	file, err := c.openBody(a.Job)
+	file, err := c.openBody(t.Job)
 	if err != nil {
 		return err
 	}
 	defer file.close()
-	transport, err := c.transport(a.Job.HTTP)
+	transport, err := c.transport(t.Job.HTTP)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	g := &gate{before: a.Sending, cancel: cancel}
-	req, err := newRequest(g.trace(ctx), a.Job.HTTP, file)
+	g := &gate{before: t.sending, cancel: t.cancel}
+	req, err := newRequest(g.trace(ctx), t.Job.HTTP, file)
 	if err != nil {
 		return err
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		out.Sent, err = g.fail(ctx, err)
+		t.out.Sent, err = g.fail(ctx, err)
 		return err
 	}
 	defer resp.Body.Close()
-	body := &capture{keep: keep(a.Job, red), save: save}
+	body := &capture{keep: t.keep(), save: save}
 	cut := body.readAll(resp.Body)
-	out.HTTP = answer(resp, body, red, a.Job.Output.Inline)
-	out.HTTP.Truncated = out.HTTP.Truncated || cut != nil
-	return judgeHTTP(a.Job, body, cut, out)
+	t.out.HTTP = t.answer(resp, body)
+	t.out.HTTP.Truncated = t.out.HTTP.Truncated || cut != nil
+	return t.judgeHTTP(body, cut)
 }
 
 // newRequest builds the request that h says. A file, if there is one, is its body.
@@ -93,16 +91,16 @@ func setDefault(h http.Header, name, value string) {
 }
 
 // answer records what came back, secrets taken out.
-func answer(resp *http.Response, body *capture, red *redactor, inline int64) *results.HTTP {
-	s := body.show(red, inline)
+func (t *attempt) answer(resp *http.Response, body *capture) *results.HTTP {
+	s := body.show(t.redactor, t.Job.Output.Inline)
 	if resp.StatusCode/100 == 3 && s.encoding == "" { // such bodies repeat Location
-		text := string(red.urls([]byte(s.text)))
+		text := t.urls(s.text)
 		s.text, s.redacted = text, s.redacted || text != s.text
 	}
 	return &results.HTTP{
 		Status:    resp.StatusCode,
-		URL:       red.url(resp.Request.URL),
-		Headers:   red.headers(resp.Header),
+		URL:       t.url(resp.Request.URL),
+		Headers:   t.headers(resp.Header),
 		Body:      s.text,
 		Encoding:  s.encoding,
 		BodyBytes: body.total,
@@ -113,21 +111,21 @@ func answer(resp *http.Response, body *capture, red *redactor, inline int64) *re
 
 // judgeHTTP says whether an answer is what the job expects. A status that it
 // does not expect is an answer even if the body behind it broke off (cut).
-func judgeHTTP(job *jobspec.Job, body *capture, cut error, out *Outcome) error {
-	status := out.HTTP.Status
+func (t *attempt) judgeHTTP(body *capture, cut error) error {
+	status, want := t.out.HTTP.Status, t.Job.Expect
 	switch {
-	case !expected(job.Expect.Status, status) && cut != nil:
+	case !expected(want.Status, status) && cut != nil:
 		return fail(Answered, "status", "status %d, and its body broke off: %w", status, cut)
-	case !expected(job.Expect.Status, status):
+	case !expected(want.Status, status):
 		return fail(Answered, "status", "status %d", status)
 	case cut != nil:
-		out.Sent = true
+		t.out.Sent = true
 		return fmt.Errorf("read body: %w", cut)
-	case !matches(job, body):
-		return fail(Answered, "body", "the body does not match %q", job.Expect.Body)
+	case !t.matches(body):
+		return fail(Answered, "body", "the body does not match %q", want.Body)
 	}
 	saved, err := body.save.commit()
-	out.HTTP.Saved = saved
+	t.out.HTTP.Saved = saved
 	return err
 }
 
@@ -138,23 +136,4 @@ func expected(ranges []jobspec.StatusRange, status int) bool {
 		}
 	}
 	return false
-}
-
-// keep returns how many bytes of a stream are needed: what the record shows,
-// what secrets may reach beyond that, and what is searched for a match.
-func keep(job *jobspec.Job, red *redactor) int {
-	n := int(job.Output.Inline) + red.slack()
-	if job.Expect.Body != nil {
-		n = max(n, matchLimit)
-	}
-	return n
-}
-
-// matches searches the first [matchLimit] bytes, or all that is shown if more.
-func matches(job *jobspec.Job, c *capture) bool {
-	if job.Expect.Body == nil {
-		return true
-	}
-	limit := max(matchLimit, int(job.Output.Inline))
-	return job.Expect.Body.Match(c.kept[:min(limit, len(c.kept))])
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,21 +23,20 @@ const minSearched = 8
 var hiddenQuery = []string{"key", "token", "api_key", "apikey", "access_token",
 	"auth", "sig", "signature", "password", "secret"}
 
-// hidePattern matches what a URL in any text must not show: user info and the
-// values of the hidden query keys. Its groups are what may stay.
-func hidePattern(more []string) *regexp.Regexp {
-	var keys []string
+// hideKeys returns the hidden query keys, in lower case.
+func hideKeys(more []string) map[string]bool {
+	keys := make(map[string]bool)
 	for _, key := range slices.Concat(hiddenQuery, more) {
-		keys = append(keys, regexp.QuoteMeta(key))
+		keys[strings.ToLower(key)] = true
 	}
-	return regexp.MustCompile(`(?i)(://)[^/?#\s"]*(@)|([?&;#](?:` + strings.Join(keys, "|") + `)=)[^&#\s"'<>]*`)
+	return keys
 }
 
 // A redactor takes a job's secrets out of everything that is recorded of it. It
 // is not changed after newRedactor and safe for concurrent use.
 type redactor struct {
-	forms []form // longest first
-	hide  *regexp.Regexp
+	forms []form
+	hide  map[string]bool // query keys
 }
 
 // A form is one spelling of a secret.
@@ -47,11 +45,11 @@ type form struct {
 	long bool // the secret is long enough to be searched for in bodies
 }
 
-func newRedactor(job *jobspec.Job, hide *regexp.Regexp) *redactor {
+func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
 	r := &redactor{hide: hide}
 	secrets := job.Secrets
 	if job.HTTP != nil {
-		secrets = append(urlSecrets(job.HTTP.URL, hide), secrets...)
+		secrets = slices.Concat(r.urlSecrets(job.HTTP.URL), secrets)
 	}
 	for _, secret := range secrets {
 		for _, text := range spellings(secret) {
@@ -61,23 +59,20 @@ func newRedactor(job *jobspec.Job, hide *regexp.Regexp) *redactor {
 	return r
 }
 
-// urlSecrets returns the values within a URL that a server may echo and that are
-// to be hidden.
-func urlSecrets(raw string, hide *regexp.Regexp) []string {
-	if !hide.MatchString(raw) {
+// urlSecrets returns what is hidden in a URL, since a server may echo it.
+func (r *redactor) urlSecrets(raw string) []string {
+	if r.urls(raw) == raw {
 		return nil
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil
 	}
-	var secrets []string
-	if password, ok := u.User.Password(); ok && password != "" {
-		secrets = append(secrets, password)
-	}
+	password, _ := u.User.Password()
+	secrets := []string{password}
 	for key, values := range u.Query() {
-		if hide.MatchString("?" + key + "=") {
-			secrets = append(secrets, slices.DeleteFunc(values, func(v string) bool { return v == "" })...)
+		if r.hide[strings.ToLower(key)] {
+			secrets = append(secrets, values...)
 		}
 	}
 	return secrets
@@ -143,32 +138,74 @@ func (r *redactor) body(b []byte, limit int) ([]byte, bool) {
 
 // line returns s without secrets of any length and without what no URL may show.
 func (r *redactor) line(s string) string {
-	b, _ := replace([]byte(s), len(s), r.find([]byte(s), true))
-	return string(r.urls(b))
+	if spans := r.find([]byte(s), true); spans != nil {
+		b, _ := replace([]byte(s), len(s), spans)
+		s = string(b)
+	}
+	return r.urls(s)
 }
 
-// urls hides user info and query values in a text that may hold URLs.
-func (r *redactor) urls(b []byte) []byte {
-	if !bytes.ContainsAny(b, "@=") {
-		return b
+// urls hides what no URL may show, in a text that may hold URLs: user info and
+// the values of the hidden query keys.
+func (r *redactor) urls(s string) string {
+	var out strings.Builder
+	at := 0                 // what is before has been written
+	user, key := -1, len(s) // where user info or a query key would begin
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case ':':
+			if strings.HasPrefix(s[i:], "://") {
+				i += 2
+				user = i + 1
+			}
+		case '@':
+			if user >= 0 && at <= user {
+				out.WriteString(s[at:user] + hidden)
+			}
+			if user >= 0 {
+				at = i // again, should there be another
+			}
+		case '?', '&', ';', '#':
+			user, key = -1, i+1
+		case '/', ' ', '\t', '\n', '"':
+			user, key = -1, len(s)
+		case '=':
+			if key < i && r.hide[strings.ToLower(s[key:i])] {
+				out.WriteString(s[at:i+1] + hidden)
+				at = i + 1 + valueLen(s[i+1:])
+				i = at - 1
+			}
+			key = len(s)
+		}
 	}
-	return r.hide.ReplaceAll(b, []byte("${1}${3}"+hidden+"${2}"))
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
+}
+
+// valueLen returns how many bytes of s belong to the query value it begins with.
+func valueLen(s string) int {
+	if n := strings.IndexAny(s, "&#\"'<> \t\r\n"); n >= 0 {
+		return n
+	}
+	return len(s)
 }
 
 // headers returns what may be recorded of an answer's headers: no cookies, no
-// line that holds a secret.
+// line that holds a secret. It changes h.
 func (r *redactor) headers(h http.Header) map[string][]string {
-	kept := make(map[string][]string, len(h))
+	delete(h, "Set-Cookie")
 	for name, values := range h {
-		if name == "Set-Cookie" || slices.ContainsFunc(values, r.holdsSecret) {
+		if slices.ContainsFunc(values, r.holdsSecret) {
+			delete(h, name)
 			continue
 		}
 		for i, v := range values {
-			values[i] = string(r.urls([]byte(v)))
+			values[i] = r.urls(v)
 		}
-		kept[name] = values
 	}
-	return kept
+	return h
 }
 
 func (r *redactor) holdsSecret(s string) bool {

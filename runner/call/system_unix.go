@@ -3,7 +3,6 @@
 package call
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -66,12 +65,6 @@ func signalName(state *os.ProcessState) string {
 	return unix.SignalName(status.Signal())
 }
 
-// isAgain reports whether err is one of the passing troubles of starting a
-// process: too many of them, or a program that is being written.
-func isAgain(err error) bool {
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ETXTBSY)
-}
-
 // MaxConcurrency returns how many attempts at once this process's file handles
 // allow: up to eight each, a few for the rest. It is at least 1.
 func MaxConcurrency() int {
@@ -80,5 +73,8 @@ func MaxConcurrency() int {
 		return 1 << 20
 	}
 	const rest, each = 24, 8
-	return int(max(min(uint64(limit.Cur), 1<<23), rest+each)-rest) / each
+	if limit.Cur < rest+each {
+		return 1
+	}
+	return int(min(limit.Cur, 1<<23)-rest) / each
 }

@@ -37,8 +37,6 @@ func alive(*os.Process) bool { return false }
 
 func signalName(*os.ProcessState) string { return "" }
 
-func isAgain(error) bool { return false }
-
 // MaxConcurrency returns how many attempts at once this process's handles allow:
 // here, as many as anyone asks for.
 func MaxConcurrency() int { return 1 << 20 }
