@@ -70,13 +70,16 @@ func (s *State) Sync(now Time, batch *Batch, reply *Reply) {
 	s.batch++
 	s.touched = s.touched[:0]
 	for _, id := range batch.Releases {
-		s.drop(id, now, false)
+		s.giveBack(id, now, false)
 	}
 	for _, id := range batch.Refunds {
-		s.drop(id, now, true)
+		s.giveBack(id, now, true)
 	}
 	for _, id := range batch.Withdrawn {
-		s.drop(id, now, false)
+		if c := s.claims[id]; c != nil && !c.granted {
+			c.leave()
+			s.forget(c)
+		}
 	}
 	for _, p := range batch.Pauses {
 		s.pause(p, now)
@@ -133,7 +136,9 @@ func (s *State) enter(asked *Claim, now Time) *claim {
 	}
 	c.id, c.rank, c.needs, c.pair, c.pairKey = asked.ID, asked.Rank, c.needs[:0], asked.Pair, nil
 	if c.pair.Kind == Pair {
-		c.pairKey = s.keys[c.pair]
+		if c.pairKey = s.keys[c.pair]; c.pairKey != nil {
+			s.report(c.pairKey)
+		}
 	}
 	for _, n := range asked.Needs {
 		c.needs = append(c.needs, need{s.touch(n.Key, n.Limit, now), n.Cost})
@@ -141,7 +146,7 @@ func (s *State) enter(asked *Claim, now Time) *claim {
 	return c
 }
 
-// touch returns a key's state, refilled, and notes it for the reply.
+// touch returns a key's state, refilled, and has the reply tell of it.
 func (s *State) touch(key Key, limit Limit, now Time) *keyState {
 	k := s.keys[key]
 	if k == nil {
@@ -154,16 +159,21 @@ func (s *State) touch(key Key, limit Limit, now Time) *keyState {
 	if k.limit == (Limit{}) && limit != (Limit{}) {
 		k.limit = limit
 		k.bucket = Full(limit, now)
-		if key.Kind == Host && k.pause > now {
+		if key.Kind == Host && k.pause > 0 {
 			k.bucket = Bucket{Last: k.pause}
 		}
 	}
 	k.refill(now)
+	s.report(k)
+	return k
+}
+
+// report has the batch's reply tell of the key.
+func (s *State) report(k *keyState) {
 	if k.batch != s.batch {
 		k.batch = s.batch
 		s.touched = append(s.touched, k)
 	}
-	return k
 }
 
 // refill brings the bucket up to now; one that a pause emptied stays empty
@@ -200,25 +210,26 @@ func (s *State) showPair(k *keyState) {
 	}
 }
 
-// drop ends a claim: a granted one gives its permits back, and with refund its
-// tokens; a waiting one waits no longer. An unknown claim was ended before.
-func (s *State) drop(id ClaimID, now Time, refund bool) {
+// giveBack ends a granted claim: its permits come back, with refund its tokens
+// too. One that holds nothing changes nothing, so nothing comes back twice.
+func (s *State) giveBack(id ClaimID, now Time, refund bool) {
 	c := s.claims[id]
-	if c == nil {
+	if c == nil || !c.granted {
 		return
 	}
-	if c.granted {
-		for _, n := range c.needs {
-			n.inUse--
-			if refund && n.limit.Rate.Per > 0 {
-				n.refill(now)
-				n.bucket.Refund(n.limit, n.cost)
-			}
+	for _, n := range c.needs {
+		n.inUse--
+		if refund && n.limit.Rate.Per > 0 {
+			n.refill(now)
+			n.bucket.Refund(n.limit, n.cost)
 		}
-	} else {
-		c.leave()
 	}
-	delete(s.claims, id)
+	s.forget(c)
+}
+
+// forget ends a claim that is on no key any more.
+func (s *State) forget(c *claim) {
+	delete(s.claims, c.id)
 	*c = claim{needs: c.needs[:0]}
 	s.spare = append(s.spare, c)
 }
@@ -246,15 +257,12 @@ func (c *claim) blocked(now Time) Verdict {
 		}
 	}
 	for _, n := range c.needs {
-		if n.limit.Rate.Per == 0 || n.cost == 0 {
+		if !n.hasCost() {
 			continue
 		}
-		ready := n.bucket.Ready(n.limit, n.cost)
-		v.Earliest = max(v.Earliest, ready)
-		if ready > now {
+		v.Earliest = max(v.Earliest, n.bucket.Ready(n.limit, n.cost))
+		if ready := n.readyFor(c, now); ready > now {
 			block(Tokens, n.key, ready)
-		} else if until := n.savedUntil(c, now); until > 0 {
-			block(Tokens, n.key, until)
 		}
 	}
 	return v
@@ -295,21 +303,35 @@ func (c *claim) permitted() bool {
 	return true
 }
 
-// savedUntil returns until when the bucket saves for a better-ranked claim what
-// c asks for, and zero if c may take it.
-func (n need) savedUntil(c *claim, now Time) Time {
+// hasCost reports whether tokens of the key's bucket are needed.
+func (n need) hasCost() bool { return n.limit.Rate.Per > 0 && n.cost > 0 }
+
+// readyFor returns when the bucket lets c have its tokens, as far as can be told
+// now: what it saves for a better-ranked claim is left alone, unless it refills
+// by the time that claim can start.
+func (n need) readyFor(c *claim, now Time) Time {
+	ready := n.bucket.Ready(n.limit, n.cost)
 	s := n.saver
 	if s == nil || s == c || !s.rank.Before(c.rank) || !s.permitted() {
-		return 0
+		return ready
 	}
+	cost := s.costAt(n.keyState)
 	start := s.otherwiseReady(n.keyState, now)
-	b := n.bucket
-	b.Level -= n.cost * n.limit.Rate.Per
-	b.Refill(n.limit, start)
-	if b.Level >= s.costAt(n.keyState)*n.limit.Rate.Per {
-		return 0
+	begins := max(start, n.bucket.Ready(n.limit, cost))
+	if begins > s.rank.Deadline {
+		return ready // it is late whatever is saved
 	}
-	return max(start, n.bucket.Ready(n.limit, s.costAt(n.keyState)), now+1)
+	if ready <= now {
+		b := n.bucket
+		b.Level -= n.cost * n.limit.Rate.Per
+		if b.Ready(n.limit, cost) <= start {
+			return ready
+		}
+	}
+	after := n.bucket
+	after.Refill(n.limit, begins)
+	after.Level -= cost * n.limit.Rate.Per
+	return after.Ready(n.limit, n.cost)
 }
 
 // otherwiseReady returns when all but the bucket of k would let c start.
@@ -317,9 +339,9 @@ func (c *claim) otherwiseReady(k *keyState, now Time) Time {
 	at, _ := c.paused()
 	at = max(at, now)
 	for _, n := range c.needs {
-		if n.keyState != k && n.limit.Rate.Per > 0 && n.cost > 0 {
+		if n.keyState != k && n.hasCost() {
 			n.refill(now)
-			at = max(at, n.bucket.Ready(n.limit, n.cost))
+			at = max(at, n.readyFor(c, now))
 		}
 	}
 	return at
@@ -370,11 +392,11 @@ func (c *claim) wait(v Verdict, k *keyState) {
 		}
 		return
 	}
-	if !c.permitted() {
+	if v.Earliest > c.rank.Deadline || !c.permitted() {
 		return
 	}
 	for _, n := range c.needs {
-		if n.limit.Rate.Per == 0 || n.cost == 0 {
+		if !n.hasCost() {
 			continue
 		}
 		if s := n.saver; s == nil || c.rank.Before(s.rank) || !s.permitted() {

@@ -1,0 +1,140 @@
+package schedule
+
+import "agentlimit/limits"
+
+// lane is the waiting jobs that need the same set of keys.
+type lane struct {
+	id        laneID
+	keys      []*key
+	names     []limits.Key // of keys; empty if the lane has none
+	at        []int32      // places in the keys' heaps
+	pair      limits.Key
+	pairPause limits.Time
+	jobs      heap[*Job]
+	jobsIn    int         // jobs that wait here, are not yet due, or run
+	since     limits.Time // when it last started a job; before it came to be if never
+	rank      limits.Rank // of its head; right while it has one
+
+	// What the coordinator knows of the lane.
+	known   *Job // refused, and waiting there; nil if none
+	doubted *Job // its head, if that was refused although it seemed free
+	asking  bool // its head is in the batch under way without being taken out
+	passed  *key // whose permits block it, if it is that key's best-ranked
+	isSaver bool // one of its buckets is saved for it
+	inBatch int  // 1 + place of its last claim in batch batchNo
+	batchNo uint64
+
+	// Whom the lane has waited for, up to settled.
+	cause   Cause
+	block   limits.Key
+	settled limits.Time
+	waited  Waits
+}
+
+// Cause is what a job waits for, as its record tells.
+type Cause uint8
+
+// The causes of a wait, in the order of [Waits].
+const (
+	Global Cause = iota
+	Host
+	Account
+	Pool
+	Rate
+	Pause
+	Backoff
+	NotBefore
+)
+
+// Waits is how long a job waited, by [Cause], in microseconds.
+type Waits [NotBefore + 1]limits.Time
+
+// Total returns the whole wait.
+func (w Waits) Total() limits.Time {
+	var total limits.Time
+	for _, part := range w {
+		total += part
+	}
+	return total
+}
+
+func jobBefore(a, b *Job) bool {
+	switch {
+	case a.Priority != b.Priority:
+		return a.Priority > b.Priority
+	case a.Deadline != b.Deadline:
+		return a.Deadline < b.Deadline
+	}
+	return a.Seq < b.Seq
+}
+
+// placeIn returns where the lane keeps its place in k's heap.
+func (l *lane) placeIn(k *key) *int32 {
+	for i := range l.keys {
+		if l.keys[i] == k {
+			return &l.at[i]
+		}
+	}
+	panic("schedule: a lane in the heap of a key that it does not need")
+}
+
+// settle adds the time since the last look to what blocked the lane then.
+func (l *lane) settle(now limits.Time) {
+	l.waited[l.cause] += now - l.settled
+	l.settled = now
+}
+
+// blame notes what blocks the lane from now on.
+func (l *lane) blame(cause Cause, block limits.Key, now limits.Time) {
+	if cause != l.cause || block != l.block {
+		l.settle(now)
+		l.cause, l.block = cause, block
+	}
+}
+
+// causeOf returns the cause of a wait for a permit of a key of that kind.
+func causeOf(kind limits.Kind) Cause {
+	return [...]Cause{limits.Host: Host, limits.Account: Account, limits.Pool: Pool}[kind]
+}
+
+// headChanged puts the lane where its new head belongs, or out of its keys'
+// heaps if it has none. The coordinator hears that the old head waits no longer.
+func (s *Schedule) headChanged(l *lane) {
+	if l.known != nil && (l.jobs.len() == 0 || l.jobs.top() != l.known) {
+		s.withdraw(l)
+	}
+	if l.jobs.len() == 0 {
+		for _, k := range l.keys {
+			k.lanes.remove(l)
+		}
+		return
+	}
+	j := l.jobs.top()
+	l.rank = limits.Rank{Priority: j.Priority, Deadline: j.Deadline, Since: l.since, Seq: j.Seq}
+	for _, k := range l.keys {
+		k.lanes.fix(l)
+	}
+	s.offer(l.keys[0], l.rank)
+}
+
+// withdraw tells the coordinator that the lane's known head waits no longer.
+func (s *Schedule) withdraw(l *lane) {
+	s.batch.Withdrawn = append(s.batch.Withdrawn, l.known.claim)
+	s.unknown(l)
+}
+
+// unknown notes that the coordinator keeps nothing for the lane any more:
+// others, who were refused for its sake, may ask again.
+func (s *Schedule) unknown(l *lane) {
+	if l.passed != nil {
+		l.passed.passed, l.passed = nil, nil
+	}
+	s.saveNoMore(l)
+	for _, k := range l.keys {
+		if k.noPermit.on {
+			k.noPermit = refusal{}
+			s.offerAll(k)
+		}
+	}
+	l.known = nil
+}

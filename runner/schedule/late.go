@@ -1,0 +1,219 @@
+package schedule
+
+import "agentlimit/limits"
+
+// Deferral is a job that was given up, because it cannot start in time.
+type Deferral struct {
+	Job   *Job
+	Why   Why
+	Key   limits.Key  // what it waited for; the zero Key for the global cap or its own times
+	Until limits.Time // earliest moment worth trying again; zero if unknown
+}
+
+// Why says for what reason a job was deferred.
+type Why uint8
+
+// The reasons of a deferral.
+const (
+	Past      Why = iota // the deadline had passed before the job could wait
+	NotYet               // not_before or the backoff ends after the deadline
+	NoPermit             // no permit came free before the deadline
+	NoTokens             // the bucket cannot hold the tokens before the deadline
+	InPause              // the pause ends after the deadline
+	LongPause            // the pause is longer than max_wait
+)
+
+type reason struct {
+	why   Why
+	key   limits.Key
+	until limits.Time
+}
+
+// Deferred returns the jobs given up since the last call. The slice is valid
+// until the schedule is used again.
+func (s *Schedule) Deferred() []Deferral {
+	deferred := s.deferred
+	s.deferred = s.deferred[:0]
+	return deferred
+}
+
+func (s *Schedule) deferJob(j *Job, r reason) {
+	s.takeOut(j)
+	s.deferred = append(s.deferred, Deferral{j, r.why, r.key, r.until})
+}
+
+// late says whether it is certain that the job cannot start in time: even if
+// nobody else took a token from now on, its own time, a pause or a bucket lets
+// it start only after its deadline. Permits never make it certain.
+func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
+	if now > j.Deadline {
+		return reason{why: Past}, true
+	}
+	r, at := s.earliest(j, now)
+	if at > j.Deadline {
+		return r, true
+	}
+	if key, until := j.lane.longestPause(now); j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
+		return reason{LongPause, key, until}, true
+	}
+	return reason{}, false
+}
+
+// longestPause returns the longest of the pauses on the lane.
+func (l *lane) longestPause(now limits.Time) (limits.Key, limits.Time) {
+	key, until := l.pair, max(now, l.pairPause)
+	for _, k := range l.keys {
+		if k.pause > until {
+			key, until = k.id, k.pause
+		}
+	}
+	return key, until
+}
+
+// missed says why a job whose deadline has passed did not start.
+func (s *Schedule) missed(j *Job, now limits.Time) reason {
+	if j.phase == notDue {
+		return reason{NotYet, limits.Key{}, j.due}
+	}
+	l := j.lane
+	r := reason{why: NoPermit, key: l.block}
+	switch l.cause {
+	case Rate:
+		r.why = NoTokens
+	case Pause:
+		r.why = InPause
+	}
+	if _, at := s.earliest(j, now); at > now {
+		r.until = at
+	}
+	return r
+}
+
+// earliest returns when the job's own times, its pauses and its buckets allow a
+// start, if nobody else takes a token from now on, and which of them is last.
+func (s *Schedule) earliest(j *Job, now limits.Time) (reason, limits.Time) {
+	r, at := reason{}, now
+	later := func(t limits.Time, why Why, key limits.Key) {
+		if t > at {
+			r, at = reason{why, key, t}, t
+		}
+	}
+	l := j.lane
+	later(j.due, NotYet, limits.Key{})
+	later(l.pairPause, InPause, l.pair)
+	for i, k := range l.keys {
+		later(k.pause, InPause, k.id)
+		later(k.tokensAt(j.cost(i), now), NoTokens, k.id)
+	}
+	return r, at
+}
+
+// Pause notes that a service asked for a pause of one key, and tells the
+// coordinator with the next batch. Of several pauses the longest holds.
+func (s *Schedule) Pause(key limits.Key, until, now limits.Time) {
+	s.batch.Pauses = append(s.batch.Pauses, limits.PauseRequest{Key: key, Until: until})
+	s.notePause(key, until, now)
+}
+
+func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
+	if until <= max(now, s.pauses[key]) {
+		return
+	}
+	s.pauses[key] = until
+	if k := s.keys[key]; k != nil {
+		k.extend(until)
+		s.saversChanged(k, nil)
+	}
+	if key.Kind == limits.Pair {
+		for _, l := range s.lanes {
+			if l.pair == key {
+				l.pairPause = until
+				s.savedInVain(l)
+			}
+		}
+	}
+	var all []*Job
+	s.Each(func(j *Job) { all = append(all, j) })
+	for _, j := range all {
+		if r, late := s.late(j, now); late && j.phase != claimed {
+			s.deferJob(j, r)
+		}
+	}
+}
+
+// extend makes a pause last until then; a host's empties its bucket.
+func (k *key) extend(until limits.Time) {
+	if until <= k.pause {
+		return
+	}
+	k.pause = until
+	if k.id.Kind == limits.Host {
+		k.bucket = limits.Bucket{Last: until}
+	}
+}
+
+// watch is one job in the heap of one bucket that may make it late. It is
+// certain to be late when the bucket, untouched from now on, holds its cost only
+// after its deadline; so all are ordered by deadline − cost/r, the last moment
+// at which the bucket may be empty.
+type watch struct {
+	job   *Job
+	last  limits.Time
+	place int32
+}
+
+// watch enters the job with the buckets that may make it late.
+func (s *Schedule) watch(j *Job) {
+	j.watches = j.watches[:0]
+	for i, k := range j.lane.keys {
+		cost := j.cost(i)
+		if cost == 0 {
+			k.anyFree = true
+			continue
+		}
+		k.minCost = min(k.minCost, cost)
+		if k.limit.Rate.Per > 0 && j.Deadline != limits.Never {
+			last := j.Deadline - limits.Time(cost*k.limit.Rate.Per/k.limit.Rate.Tokens)
+			j.watches = append(j.watches, watch{job: j, last: last})
+		}
+	}
+	if j.Deadline == limits.Never {
+		return
+	}
+	s.deadlines.push(j)
+	j.eachWatch(func(k *key, w *watch) { k.late.push(w) })
+}
+
+// unwatch is the reverse of watch.
+func (s *Schedule) unwatch(j *Job) {
+	s.deadlines.remove(j)
+	j.eachWatch(func(k *key, w *watch) { k.late.remove(w) })
+	j.watches = j.watches[:0]
+}
+
+// eachWatch calls f with the job's watches and their keys.
+func (j *Job) eachWatch(f func(*key, *watch)) {
+	n := 0
+	for i, k := range j.lane.keys {
+		if n < len(j.watches) && k.takes(j.cost(i)) {
+			f(k, &j.watches[n])
+			n++
+		}
+	}
+}
+
+// deferLate defers the jobs that the key's bucket has made certain to be late.
+func (s *Schedule) deferLate(k *key, now limits.Time) {
+	if k.limit.Rate.Per == 0 {
+		return
+	}
+	empty := k.bucket.Last - limits.Time(k.bucket.Level/k.limit.Rate.Tokens)
+	for k.late.len() > 0 && k.late.top().last <= empty+1 {
+		j := k.late.top().job
+		r, late := s.late(j, now)
+		if !late || j.phase == claimed {
+			return
+		}
+		s.deferJob(j, r)
+	}
+}

@@ -1,0 +1,217 @@
+package schedule_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentlimit/limits"
+	"agentlimit/runner/schedule"
+)
+
+func TestTwoAccountsShareAHost(t *testing.T) {
+	tab := table(t, entry{kind: limits.Host, pattern: "h", concurrency: 4}, entry{kind: limits.Account, pattern: "*", concurrency: 2})
+	s := newSim(t, tab, 100)
+	var calls []*call
+	for i := range 50 {
+		calls = append(calls, &call{Job: schedule.Job{Seq: int64(i), Host: "h", Account: "big"}, takes: second})
+	}
+	for i := range 2 {
+		calls = append(calls, &call{Job: schedule.Job{Seq: int64(50 + i), Host: "h", Account: "small"}, takes: second})
+	}
+	s.run(calls)
+	if calls[50].starts[0] != 0 || calls[51].starts[0] != 0 {
+		t.Errorf("the small account started at %v and %v, want both at once", calls[50].starts, calls[51].starts)
+	}
+	if calls[1].starts[0] != 0 || calls[2].starts[0] != second || calls[49].starts[0] != 24*second {
+		t.Errorf("the big account started its 2nd, 3rd and 50th at %v, %v, %v, want 0, 1 s, 24 s", calls[1].starts, calls[2].starts, calls[49].starts)
+	}
+}
+
+func TestWaitingAccountHoldsNoPermit(t *testing.T) {
+	for name, first := range map[string]call{
+		"slow":     {Job: schedule.Job{Account: "slow"}, takes: 60 * second},
+		"rated":    {Job: schedule.Job{Account: "rated"}, takes: second / 10},
+		"retrying": {Job: schedule.Job{Account: "retrying"}, takes: second / 10, repeats: 1, backoff: 30 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := table(t, entry{kind: limits.Host, pattern: "h", concurrency: 2, rate: "10/s", burst: 1},
+				entry{kind: limits.Account, pattern: "*", concurrency: 1},
+				entry{kind: limits.Account, pattern: "rated", rate: "1/m"})
+			s := newSim(t, tab, 100)
+			var calls []*call
+			for i := range 50 {
+				c := first
+				c.Seq, c.Host = int64(i), "h"
+				calls = append(calls, &c)
+			}
+			for i := range 2 {
+				calls = append(calls, &call{Job: schedule.Job{Seq: int64(50 + i), Host: "h", Account: "other"}, takes: second / 100})
+			}
+			s.run(calls)
+			if got := calls[50].starts[0]; got != second/10 {
+				t.Errorf("the other account started at %d, want at the host's second token", got)
+			}
+			if got := calls[51].starts[0]; got > 4*second/10 {
+				t.Errorf("its second job started at %d, want it within the first 0.4 s", got)
+			}
+		})
+	}
+}
+
+func TestDeadlineIsCertain(t *testing.T) {
+	tab := table(t, entry{kind: limits.Host, pattern: "h", rate: "1/10s", burst: 1})
+	for name, accounts := range map[string][]string{
+		"one lane":    {"a", "a", "a", "a", "a"},
+		"other lanes": {"a", "b", "c", "d", "e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSim(t, tab, 100)
+			var calls []*call
+			for i, account := range accounts {
+				calls = append(calls, &call{Job: schedule.Job{Seq: int64(i), Host: "h", Account: account, Deadline: 25 * second}, takes: second})
+			}
+			s.run(calls)
+			for i, c := range calls[:3] {
+				if want := []limits.Time{limits.Time(i) * 10 * second}; !slices.Equal(c.starts, want) {
+					t.Errorf("call %d started at %v, want %v", i, c.starts, want)
+				}
+			}
+			for i, c := range calls[3:] {
+				want := &schedule.Deferral{Job: &c.Job, Why: schedule.NoTokens, Key: limits.Key{Kind: limits.Host, Name: "h"}, Until: 30 * second}
+				if c.gaveAt != 20*second || c.gaveUp == nil || *c.gaveUp != *want {
+					t.Errorf("call %d given up at %d as %+v, want at 20 s as %+v", 3+i, c.gaveAt, c.gaveUp, want)
+				}
+			}
+		})
+	}
+}
+
+func TestPriorityThenDeadlineThenTurns(t *testing.T) {
+	tab := table(t, entry{kind: limits.Host, pattern: "h", concurrency: 1})
+	s := newSim(t, tab, 100)
+	job := func(seq int64, account string, priority int64, deadline limits.Time) *call {
+		return &call{Job: schedule.Job{Seq: seq, Host: "h", Account: account, Priority: priority, Deadline: deadline}, takes: second}
+	}
+	calls := []*call{
+		job(1, "a", 0, 0), job(2, "a", 0, 0), job(3, "a", 0, 0), job(4, "b", 0, 0),
+		job(5, "c", 0, 100*second), job(6, "c", 0, 50*second), job(7, "d", 1, 0),
+	}
+	s.run(calls)
+	var order []int64
+	slices.SortFunc(calls, func(x, y *call) int { return int(x.starts[0] - y.starts[0]) })
+	for _, c := range calls {
+		order = append(order, c.Seq)
+	}
+	if diff := cmp.Diff([]int64{7, 6, 5, 1, 4, 2, 3}, order); diff != "" {
+		t.Errorf("order of starts (-want +got):\n%s", diff)
+	}
+}
+
+func TestBothLimitsHold(t *testing.T) {
+	tab := table(t, entry{kind: limits.Host, pattern: "h", concurrency: 40, rate: "8/s"})
+	s := newSim(t, tab, 100)
+	var calls []*call
+	for i := range 80 {
+		calls = append(calls, &call{Job: schedule.Job{Seq: int64(i), Host: "h"}, takes: 10 * ms})
+	}
+	s.run(calls)
+	for i, c := range calls {
+		if want := limits.Time(i) * second / 8; c.starts[0] != want {
+			t.Errorf("start %d at %d, want %d", i, c.starts[0], want)
+		}
+	}
+}
+
+func TestWaitsAddUp(t *testing.T) {
+	tab := table(t, entry{kind: limits.Host, pattern: "h", concurrency: 1}, entry{kind: limits.Account, pattern: "a", rate: "1/10s", burst: 1})
+	s := newSim(t, tab, 100)
+	var waits []schedule.Waits
+	s.onStart = func(start schedule.Start) { waits = append(waits, start.Waited) }
+	calls := []*call{
+		{Job: schedule.Job{Seq: 1, Host: "h"}, takes: 4 * second},
+		{Job: schedule.Job{Seq: 2, Host: "h", Account: "a"}, takes: second, repeats: 1, backoff: 3 * second},
+	}
+	s.run(calls)
+	want := []schedule.Waits{{}, {schedule.Host: 4 * second}, {schedule.Backoff: 3 * second, schedule.Rate: 6 * second}}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+func TestPauseDefersWhatItMakesLate(t *testing.T) {
+	s := newSim(t, table(t), 100)
+	s.pauses = []limits.PauseRequest{{Key: limits.PairKey("h", "a"), Until: 60 * second}}
+	s.pauseAt = []limits.Time{second}
+	job := func(seq int64, account string) schedule.Job {
+		return schedule.Job{Seq: seq, Host: "h", Account: account}
+	}
+	calls := []*call{
+		{Job: job(1, "a"), takes: second, repeats: 1, backoff: 5 * second},
+		{Job: job(2, "a"), takes: second, repeats: 1, backoff: 5 * second},
+		{Job: job(3, "b"), takes: second, repeats: 1, backoff: 5 * second},
+		{Job: job(4, "a"), takes: second, repeats: 1, backoff: 5 * second},
+	}
+	calls[1].Deadline = 30 * second
+	calls[3].MaxWait = 50e9
+	s.run(calls)
+	if got := calls[0].starts[1]; got != 60*second {
+		t.Errorf("paused job's second start at %d, want at the pause's end", got)
+	}
+	if got := calls[1]; got.gaveAt != second || got.gaveUp.Why != schedule.InPause || got.gaveUp.Until != 60*second {
+		t.Errorf("job with a deadline in the pause: %+v at %d, want it given up at once", got.gaveUp, got.gaveAt)
+	}
+	if got := calls[2].starts[1]; got != 6*second {
+		t.Errorf("other account's second start at %d, want 6 s", got)
+	}
+	if got := calls[3]; got.gaveAt != second || got.gaveUp.Why != schedule.LongPause {
+		t.Errorf("job that waits 50 s at most: %+v at %d, want it given up at once", got.gaveUp, got.gaveAt)
+	}
+}
+
+// TestMakespan holds the schedule to the lower bound: the busiest key's work
+// over its cap. What is above it is the overhang of the last jobs, about half a
+// job on the busiest key, which no order avoids that does not know how long
+// jobs will take.
+func TestMakespan(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		var ratios []float64
+		for seed := range uint64(101) {
+			ratios = append(ratios, makespan(t, seed, shuffled))
+		}
+		slices.Sort(ratios)
+		t.Logf("shuffled %v: makespan ÷ lower bound: median %.4f, worst %.4f", shuffled, ratios[50], ratios[100])
+		if median := ratios[50]; median > 1.012 {
+			t.Errorf("shuffled %v: median makespan is %.4f of the lower bound, want at most 1.012", shuffled, median)
+		}
+	}
+}
+
+func makespan(t *testing.T, seed uint64, shuffled bool) float64 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	tab := table(t, entry{kind: limits.Host, pattern: "*", concurrency: 4}, entry{kind: limits.Account, pattern: "*", concurrency: 2})
+	var calls []*call
+	work := make(map[string]limits.Time)
+	for i := range 400 {
+		host, account := string(rune('A'+i/100)), string(rune('a'+rng.IntN(8)))
+		c := &call{Job: schedule.Job{Seq: int64(i), Host: host, Account: account}, takes: 50*ms + limits.Time(rng.IntN(100))*ms}
+		work[host] += c.takes / 4
+		work[account] += c.takes / 2
+		calls = append(calls, c)
+	}
+	if shuffled {
+		rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+		for i, c := range calls {
+			c.Seq = int64(i)
+		}
+	}
+	bound := limits.Time(0)
+	for _, w := range work {
+		bound = max(bound, w)
+	}
+	s := newSim(t, tab, 1000)
+	s.run(calls)
+	return float64(s.now) / float64(bound)
+}
