@@ -47,19 +47,20 @@ var jobKeys = []string{
 // checkDefaults reports what is wrong in the defaults, whether or not a job
 // uses it.
 func (d *decoder) checkDefaults() {
-	if d.defaults == nil {
+	n := d.defaults
+	if n == nil {
 		return
 	}
-	n := d.defaults
-	d.defaults = nil
 	d.begin(n, "defaults")
-	d.partial, d.id = true, "id"
-	if d.mapping(n, jobKeys...) {
-		j, l := blank(n.pos()), layers{own: n}
-		d.call(j, l, n.get("http") != nil, n.get("exec") != nil)
-		d.rest(j, l)
-		d.defaults = n
+	d.mapping(n, jobKeys...)
+	if n.kind != mapping {
+		d.defaults = nil
+		return
 	}
+	d.partial, d.id = true, "id"
+	j, l := blank(n.pos()), layers{own: n}
+	d.call(j, l, n.get("http") != nil, n.get("exec") != nil)
+	d.rest(j, l)
 	d.partial = false
 }
 
@@ -237,12 +238,11 @@ func (d *decoder) retry(r *Retry, l layers) {
 	set(&r.Attempts, l.get("attempts"), d.number(1, 1000))
 	backoff := d.block(l, "backoff", "initial", "max", "multiplier")
 	set(&r.Initial, backoff.get("initial"), d.duration)
-	r.Max = max(r.Max, r.Initial)
-	if n := backoff.get("max"); n != nil {
-		if r.Max = d.duration(n); r.Max < r.Initial {
-			d.wrong(n, "want at least initial")
-		}
+	set(&r.Max, backoff.get("max"), d.duration)
+	if n := backoff.own.get("max"); n != nil && r.Max < r.Initial {
+		d.wrong(n, "want at least initial")
 	}
+	r.Max = max(r.Max, r.Initial)
 	set(&r.Multiplier, backoff.get("multiplier"), d.multiplier)
 	set(&r.OnStatus, l.get("on_status"), func(n *node) []int { return each(d, n, d.number(100, 599)) })
 	set(&r.OnExit, l.get("on_exit"), func(n *node) []int { return each(d, n, d.number(1, 255)) })

@@ -16,82 +16,63 @@ type part struct {
 	file  *file
 	root  *node     // of a document
 	lines io.Reader // nil: a document
-	disk  *os.File  // what lines reads, if it can be read twice
+	disk  *os.File  // nil: standard input, or read whole
+	twice bool      // the lines can be read twice
 }
 
 // piped reports whether the part can be read only once.
-func (p *part) piped() bool { return p.lines != nil && p.disk == nil }
+func (p *part) piped() bool { return p.lines != nil && !p.twice }
 
 func (p *part) rewind() error {
-	if p.disk == nil {
+	if !p.twice {
 		return nil
 	}
+	p.lines = p.disk
 	_, err := p.disk.Seek(0, io.SeekStart)
 	return err
 }
 
-// close closes what the part reads; it was only read, so no error matters.
+// close closes the file; it was only read, so no error matters.
 func (p *part) close() {
-	if c, ok := p.lines.(io.Closer); ok {
-		c.Close()
+	if p.disk != nil {
+		p.disk.Close()
 	}
 }
 
-// input is an open job file.
-type input struct {
-	io.Reader
-	disk *os.File // nil: standard input
-}
-
-// openPart opens a file, and reads it whole unless it holds JSON Lines.
-func openPart(name string, o Options) (*part, Errors, error) {
-	in := input{Reader: o.Stdin}
+// openPart opens a file, and reads it whole unless it holds JSON Lines. The part
+// must be closed whatever comes with it.
+func openPart(name string, o Options) (p *part, errs Errors, err error) {
+	p = &part{file: newFile(name), lines: o.Stdin}
 	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, nil, err
+		if p.disk, err = os.Open(name); err != nil {
+			return p, nil, err
 		}
-		in = input{f, f}
-	} else if o.Stdin == nil {
-		in.Reader = strings.NewReader("")
+		p.lines = p.disk
+	} else if p.lines == nil {
+		p.lines = strings.NewReader("")
 	}
-	p := &part{file: newFile(name)}
-	format, err := in.format(name, o.Format)
-	if err == nil && format == "jsonl" {
-		err = in.asLines(p)
+	format, err := p.format(name, o.Format)
+	if err != nil {
 		return p, nil, err
 	}
-	if in.disk != nil {
-		defer in.disk.Close()
+	if format == "jsonl" {
+		if p.disk != nil {
+			info, err := p.disk.Stat()
+			p.twice = err == nil && info.Mode().IsRegular()
+		}
+		return p, nil, nil
 	}
+	data, err := io.ReadAll(p.lines)
+	p.lines = nil
 	if err != nil {
-		return nil, nil, err
+		return p, nil, err
 	}
-	data, err := io.ReadAll(in.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	errs := p.parse(format, data)
-	return p, errs, nil
+	return p, p.parse(format, data), nil
 }
 
-// asLines makes p read lines; from a file on disk it can do so again.
-func (in *input) asLines(p *part) error {
-	p.lines = in.Reader
-	if in.disk == nil {
-		return nil
-	}
-	info, err := in.disk.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	p.lines, p.disk = in.disk, in.disk
-	return p.rewind()
-}
-
-// format says how to read the input: by the file's name, else as told, else by
+// format says how to read the part: by the file's name, else as told, else by
 // its first line.
-func (in *input) format(name, told string) (string, error) {
+func (p *part) format(name, told string) (string, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":
 		return "yaml", nil
@@ -103,7 +84,7 @@ func (in *input) format(name, told string) (string, error) {
 	if told != "" {
 		return told, nil
 	}
-	r := bufio.NewReader(in.Reader)
+	r := bufio.NewReader(p.lines)
 	var head []byte
 	for len(bytes.TrimSpace(head)) == 0 {
 		line, err := r.ReadBytes('\n')
@@ -113,8 +94,8 @@ func (in *input) format(name, told string) (string, error) {
 			return "", err
 		}
 	}
-	in.Reader = io.MultiReader(bytes.NewReader(head), r)
-	n, bad := newJSONParser(newFile(name)).parse(bytes.TrimPrefix(head, byteMark), 1)
+	p.lines = io.MultiReader(bytes.NewReader(head), r)
+	n, bad := newJSONParser(p.file).parse(bytes.TrimPrefix(head, byteMark), 1)
 	if bad == nil && (n.get("http") != nil || n.get("exec") != nil) {
 		return "jsonl", nil
 	}

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,13 @@ type values struct {
 	lookup func(string) (string, bool)
 	env    map[string]envValue // looked up before
 	shell  []EnvVar            // the vars as commands in a shell get them
+}
+
+func newValues(lookup func(string) (string, bool)) values {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	return values{make(map[string]string), make(map[string]bool), lookup, make(map[string]envValue), nil}
 }
 
 type envValue struct {

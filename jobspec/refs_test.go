@@ -123,3 +123,40 @@ func TestDefaultIDs(t *testing.T) {
 		t.Errorf("${job:id} in a job without an id: URL = %q, want %q", got, want)
 	}
 }
+
+func TestShown(t *testing.T) {
+	for fields, want := range map[string]string{
+		`http: {method: PUT, url: "https://me:password1@h/a/${env:TOKEN}?key=x"}`: "PUT https://h/a/***",
+		`http: {url: "http://h"}`:                           "GET http://h/",
+		`exec: {argv: [curl, -H, "A: ${env:TOKEN} \"b\""]}`: `"curl" "-H" "A: *** \"b\""`,
+		`exec: {shell: "exit 3"}`:                           `"/bin/sh" "-c" "exit 3"`,
+	} {
+		if got := one(t, fields).Shown(); got != want {
+			t.Errorf("Shown() of %s = %s, want %s", fields, got, want)
+		}
+	}
+}
+
+func TestVarsOfFlags(t *testing.T) {
+	for _, test := range []struct {
+		about, name, value, want string
+	}{
+		{"an empty value", "base", "", `--var: vars.base: an empty text: leave the key out`},
+		{"a name with a space", "a b", "x", `--var: vars.a b: "a b": want a name of letters, digits, _, . and -`},
+		{"a name that makes the variable of another", "b-c", "x", `jobs.yaml:1:22: vars.b_c: "b-c" and "b_c" would both be the variable VAR_B_C`},
+	} {
+		write(t, map[string]string{"jobs.yaml": "vars: {base: b, b_c: d}\njobs: []\n"})
+		_, err := jobspec.Load(jobspec.Options{Files: []string{"jobs.yaml"}, Vars: map[string]string{test.name: test.value}})
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s: Load with --var %s=%s: %v, want %s", test.about, test.name, test.value, err, test.want)
+		}
+	}
+	write(t, map[string]string{"jobs.yaml": "jobs: [{exec: {argv: ['${var:x}']}}]\n"})
+	s, err := jobspec.Load(jobspec.Options{Files: []string{"jobs.yaml"}, Vars: map[string]string{"x": "${var:x} $${"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := drain(t, s)[0].Exec.Argv[0]; got != "${var:x} $${" {
+		t.Errorf("what is put in is not looked at again: %q", got)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,13 +71,13 @@ func (l *loader) load() error {
 	if f := l.options.Format; f != "" && f != "yaml" && f != "json" && f != "jsonl" {
 		return fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", f)
 	}
-	l.d.rules = &rules{root: &node{kind: mapping}}
+	l.d.rules = &rules{root: &node{kind: mapping}, values: newValues(l.options.Env)}
 	for _, name := range l.options.Files {
 		p, errs, err := openPart(name, l.options)
+		l.parts = append(l.parts, p)
 		if err != nil {
 			return fmt.Errorf("read job file: %w", err)
 		}
-		l.parts = append(l.parts, p)
 		l.d.errs.add(errs...)
 	}
 	if len(l.d.errs) > 0 {
@@ -101,22 +100,27 @@ func (l *loader) shared() {
 		d.wrong(n, "want 1")
 	}
 	d.defaults = d.root.get("defaults")
-	d.readValues(l.options)
+	d.readVars(l.options.Vars)
 	d.limits(d.root.get("limits"), l.spec)
 	d.checkDefaults()
 	l.spec.Limits = d.table
 	l.spec.PublicEnv = slices.Sorted(maps.Keys(d.public))
 }
 
+var documentKeys = []string{"version", "limits", "vars", "public_env", "defaults", "jobs"}
+
 // document joins one document to those before it.
 func (d *decoder) document(root *node) {
 	d.begin(root, "")
+	shared := &node{kind: mapping}
 	for _, kid := range root.kids {
 		switch kid.key {
 		case "version", "limits", "vars", "defaults":
-			d.merge(kid)
+			shared.kids = append(shared.kids, kid)
 		case "public_env":
-			d.merge(&node{kind: list, key: kid.key, file: kid.file, at: kid.at, kids: append(slices.Clone(d.root.get(kid.key).items()), d.items(kid)...)})
+			for _, item := range d.items(kid) {
+				d.public[d.str(item)] = true
+			}
 		case "jobs":
 			d.items(kid)
 		default:
@@ -126,62 +130,36 @@ func (d *decoder) document(root *node) {
 			}
 		}
 	}
-}
-
-var documentKeys = []string{"version", "limits", "vars", "public_env", "defaults", "jobs"}
-
-// merge joins n to what other documents say under its key.
-func (d *decoder) merge(n *node) {
-	at := slices.IndexFunc(d.root.kids, func(kid *node) bool { return kid.key == n.key })
-	switch {
-	case at < 0:
-		d.root.kids = append(d.root.kids, n)
-	case n.kind == list:
-		d.root.kids[at] = n
-	default:
-		d.root.kids[at] = join(d.root.kids[at], n, func(a, b *node) {
-			d.fail(b, "differs from %s", a.pos())
-		})
-	}
+	d.root = join(d.root, shared, func(a, b *node) { d.fail(b, "differs from %s", a.pos()) })
 }
 
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// readValues takes up what references may stand for.
-func (d *decoder) readValues(o Options) {
-	d.values = values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, env: make(map[string]envValue)}
-	if d.lookup == nil {
-		d.lookup = os.LookupEnv
+// readVars takes up the vars of the files, and those of flags, which win.
+func (d *decoder) readVars(flags map[string]string) {
+	typed := d.root.get("vars")
+	if typed != nil && typed.kind != mapping {
+		d.wrong(typed, "want a mapping from names to texts")
+		return
 	}
+	d.pairs(typed, nil, equal, func(n *node) {
+		// Values are put in once: a reference in one would stay as it is.
+		if strings.Contains(n.text, "${") {
+			d.fail(n, "want plain text: put references where the var is used")
+		}
+	})
 	vars := &node{kind: mapping, key: "vars"}
-	for _, name := range slices.Sorted(maps.Keys(o.Vars)) {
-		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: o.Vars[name], file: &file{name: "--var"}})
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: flags[name], file: &file{name: "--var"}})
 	}
-	if n := d.root.get("vars"); n != nil && n.kind != mapping {
-		d.wrong(n, "want a mapping from names to texts")
-	} else {
-		d.pairs(n, nil, equal, func(n *node) {
-			if vars.get(n.key) == nil {
-				vars.kids = append(vars.kids, n)
-			}
-			// Values are put in once: a reference in one would stay as it is.
-			if strings.Contains(n.text, "${") {
-				d.fail(n, "want plain text: put references where the var is used")
-			}
-		})
-	}
-	for _, n := range vars.kids {
+	d.root = join(&node{kind: mapping, kids: []*node{vars}}, d.root, func(_, _ *node) {})
+	for _, n := range d.root.get("vars").kids {
 		if !varName.MatchString(n.key) {
 			d.failAt(n.keyPos(), n, "%q: want a name of letters, digits, _, . and -", n.key)
 		}
 		d.vars[n.key] = d.str(n)
 	}
-	d.values.shell = d.shellVars(vars)
-	if n := d.root.get("public_env"); n != nil {
-		for _, item := range d.items(n) {
-			d.public[d.str(item)] = true
-		}
-	}
+	d.values.shell = d.shellVars(d.root.get("vars"))
 }
 
 // jobs makes the source, and sends all jobs that can be read twice through it.
