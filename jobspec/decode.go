@@ -47,6 +47,9 @@ func (d *decoder) fail(n *node, format string, args ...any) {
 }
 
 func (d *decoder) failAt(pos Position, n *node, format string, args ...any) {
+	if len(d.errs) >= maxErrors {
+		return
+	}
 	d.errs.add(&Error{Pos: pos, Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)})
 }
 
@@ -64,7 +67,11 @@ func (d *decoder) wrong(n *node, want string) {
 	case null:
 		d.fail(n, "no value: %s", want)
 	default:
-		d.fail(n, "%q: %s", n.text, want)
+		text := n.text
+		if len(text) > 80 {
+			text = strings.ToValidUTF8(text[:80], "") + "…"
+		}
+		d.fail(n, "%q: %s", text, want)
 	}
 }
 

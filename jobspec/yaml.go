@@ -134,9 +134,10 @@ func (c *converter) convert(y *yaml.Node, depth int) (n *node, height int) {
 	if y.Kind == yaml.AliasNode {
 		return c.alias(y, n, depth)
 	}
+	before := c.reached
 	c.written++
 	c.reached++
-	a := &anchor{size: c.reached - 1}
+	a := &anchor{}
 	if y.Anchor != "" {
 		c.anchors[y] = a
 	}
@@ -156,7 +157,7 @@ func (c *converter) convert(y *yaml.Node, depth int) (n *node, height int) {
 		height = c.fields(y, n, depth)
 	}
 	height++
-	a.node, a.size, a.height = n, c.reached-a.size, height
+	*a = anchor{n, c.reached - before, height}
 	return n, height
 }
 
