@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -38,21 +39,17 @@ func HostKey(u *url.URL) (string, error) {
 // "API.example.com:8443" or "[::1]:8080". The ports 80 and 443 are refused: keys
 // of URLs leave them out, so the two would never meet.
 func HostTag(s string) (string, error) {
-	name, port := s, ""
-	if at := strings.LastIndexByte(s, ':'); at >= 0 && (strings.HasPrefix(s, "[") && s[at-1] == ']' || strings.IndexByte(s, ':') == at) {
-		name, port = s[:at], s[at+1:]
-		if port == "" {
-			return "", errPort
-		}
+	name, port, err := net.SplitHostPort(s)
+	switch {
+	case err == nil && port == "":
+		return "", errPort
+	case err == nil:
+	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && strings.Contains(s, ":"):
+		name = s[1 : len(s)-1]
+	default:
+		name = s
 	}
-	if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") {
-		name = name[1 : len(name)-1]
-		if !strings.Contains(name, ":") {
-			return "", errHost
-		}
-	}
-	name, err := hostName(name)
-	if err != nil {
+	if name, err = hostName(name); err != nil {
 		return "", err
 	}
 	port, err = portNumber(port)

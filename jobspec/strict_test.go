@@ -231,19 +231,21 @@ func TestWarnings(t *testing.T) {
 
 // laughs is nine anchors, each a list of nine references to the one before.
 func laughs() string {
-	text := "x-a0: &a0 x\n"
+	var text strings.Builder
+	text.WriteString("x-a0: &a0 x\n")
 	for i := 1; i <= 9; i++ {
-		text += fmt.Sprintf("x-a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
+		fmt.Fprintf(&text, "x-a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
 	}
-	return text + "jobs:\n- http: {url: 'http://h/', json: *a9}\n"
+	return text.String() + "jobs:\n- http: {url: 'http://h/', json: *a9}\n"
 }
 
 func TestSmallFilesCannotEatTheMachine(t *testing.T) {
-	merges := "x-a: &a {"
+	var merges strings.Builder
+	merges.WriteString("x-a: &a {")
 	for i := range 5000 {
-		merges += fmt.Sprintf("k%d: 1, ", i)
+		fmt.Fprintf(&merges, "k%d: 1, ", i)
 	}
-	merges += "}\nx-b:\n" + strings.Repeat("- <<: *a\n", 5000)
+	merges.WriteString("}\nx-b:\n" + strings.Repeat("- <<: *a\n", 5000))
 	var deepAliases strings.Builder
 	deepAliases.WriteString("x-a0: &a0 x\n")
 	for i := 1; i < 50; i++ {
@@ -256,7 +258,7 @@ func TestSmallFilesCannotEatTheMachine(t *testing.T) {
 		{"20,000 lists in one line", strings.Repeat("- ", 20_000) + "x\n", "jobs.yaml: nested more than 100 deep"},
 		{"an alias that refers to itself", "jobs: &a [*a]\n", `jobs.yaml:1:11: the alias "*a" refers to itself`},
 		{"a merge that refers to itself", "jobs:\n- &a\n  <<: *a\n", `jobs.yaml:3:7: the alias "*a" refers to itself`},
-		{"a large mapping merged again and again", merges, "jobs.yaml:22:7: aliases stand for more than ten times what is written"},
+		{"a large mapping merged again and again", merges.String(), "jobs.yaml:22:7: aliases stand for more than ten times what is written"},
 		{"a fault in each of 100,000 places", "jobs:\n- http: {url: 'http://h/', json: [" + strings.Repeat("{a: },", 100_000) + "]}\n", `jobs.yaml:2:39: jobs[0].http.json[0].a: no value: want null or ""`},
 		{"nesting by aliases", deepAliases.String(), "jobs.yaml:34:16: nested more than 100 deep"},
 	} {
@@ -276,11 +278,12 @@ func TestSmallFilesCannotEatTheMachine(t *testing.T) {
 }
 
 func TestOneAnchorForManyJobs(t *testing.T) {
-	text := "x-common: &c {account: team, timeout: 5s, retry: {attempts: 2, on_status: [500, 502]}, labels: {a: b, c: d}}\njobs:\n"
+	var text strings.Builder
+	text.WriteString("x-common: &c {account: team, timeout: 5s, retry: {attempts: 2, on_status: [500, 502]}, labels: {a: b, c: d}}\njobs:\n")
 	for i := range 2000 {
-		text += fmt.Sprintf("- {<<: *c, http: {url: 'http://h/%d'}}\n", i)
+		fmt.Fprintf(&text, "- {<<: *c, http: {url: 'http://h/%d'}}\n", i)
 	}
-	jobs := jobsOf(t, "jobs.yaml", text)
+	jobs := jobsOf(t, "jobs.yaml", text.String())
 	if len(jobs) != 2000 || jobs[1999].Account != "team" || jobs[1999].Retry.Attempts != 2 {
 		t.Errorf("got %d jobs, the last %+v", len(jobs), jobs[len(jobs)-1])
 	}
