@@ -331,7 +331,8 @@ func (n need) readyFor(c *claim, now Time) Time {
 	after := n.bucket
 	after.Refill(n.limit, begins)
 	after.Level -= cost * n.limit.Rate.Per
-	return after.Ready(n.limit, n.cost)
+	// Or before, if s does not start as soon as it may.
+	return min(after.Ready(n.limit, n.cost), n.bucket.Ready(n.limit, cost+n.cost))
 }
 
 // otherwiseReady returns when all but the bucket of k would let c start.

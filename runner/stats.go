@@ -101,12 +101,19 @@ func (s *Stats) started(start schedule.Start) {
 	}
 }
 
-// ended counts the end of one attempt.
-func (s *Stats) ended(keys []limits.Key) {
+// ended counts the end of one attempt, or that one was not made after all.
+func (s *Stats) ended(start schedule.Start, made bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.summary.UnderWay--
-	for _, key := range keys {
-		s.keys[key].UnderWay--
+	if !made {
+		s.summary.Attempts--
+	}
+	for _, key := range start.Keys {
+		k := s.keys[key]
+		k.UnderWay--
+		if !made {
+			k.Started--
+		}
 	}
 }

@@ -17,6 +17,10 @@ type Caller interface {
 	// a request at once, a command with TERM first and KILL after a while (at
 	// once if the cause is [ErrKill]). It does not panic and never blocks longer.
 	Call(ctx context.Context, a Attempt) Outcome
+
+	// Close ends at once every attempt under way, those in their grace too.
+	// Attempts made later are cancelled. It may be called more than once.
+	Close()
 }
 
 // Attempt is what a [Caller] is asked to make.

@@ -337,6 +337,8 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 				k.noPermit.add(l.rank, 0, v.At)
 			}
 		}
+		s.saveNoMore(l)
+		l.notPassed()
 		if k.passed == nil || l.rank.Before(k.passed.rank) {
 			if k.passed != nil {
 				k.passed.passed = nil
@@ -353,6 +355,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 			}
 		}
 	}
+	l.notPassed()
 	s.save(l, now)
 }
 

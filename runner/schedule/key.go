@@ -30,8 +30,8 @@ type key struct {
 }
 
 // refusal is an answer that this process could not foresee: it holds for every
-// claim that is not better in rank or cheaper, until a time (zero: until
-// something comes back) or an event.
+// claim that is not better in rank or cheaper, until the first time worth asking
+// again (zero: until something comes back) or an event.
 type refusal struct {
 	on    bool
 	rank  limits.Rank
@@ -49,7 +49,9 @@ func (r *refusal) add(rank limits.Rank, cost int64, until limits.Time) {
 		r.rank = rank
 	}
 	r.cost = min(r.cost, cost)
-	r.until = max(r.until, until)
+	if r.until == 0 || until > 0 && until < r.until {
+		r.until = until
+	}
 }
 
 // covers reports whether a claim of that rank and cost would be refused too.

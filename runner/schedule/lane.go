@@ -126,9 +126,7 @@ func (s *Schedule) withdraw(l *lane) {
 // unknown notes that the coordinator keeps nothing for the lane any more:
 // others, who were refused for its sake, may ask again.
 func (s *Schedule) unknown(l *lane) {
-	if l.passed != nil {
-		l.passed.passed, l.passed = nil, nil
-	}
+	l.notPassed()
 	s.saveNoMore(l)
 	for _, k := range l.keys {
 		if k.noPermit.on {
@@ -137,4 +135,11 @@ func (s *Schedule) unknown(l *lane) {
 		}
 	}
 	l.known = nil
+}
+
+// notPassed notes that no key's permits are known to block the lane.
+func (l *lane) notPassed() {
+	if l.passed != nil {
+		l.passed.passed, l.passed = nil, nil
+	}
 }
