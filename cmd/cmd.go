@@ -1,0 +1,122 @@
+// Package cmd is the command line of agentlimit: flags, wiring, words and exit
+// codes. Nothing below it knows of flags, streams or signals.
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command line of this process and returns its exit code.
+func Main() int {
+	p := &program{os.Stdin, os.Stdout, os.Stderr, notifySignals}
+	return p.main(context.Background(), os.Args[1:])
+}
+
+// Run runs the command line args with the given streams, and returns the exit
+// code. It takes no signals: when ctx is done, a run stops as if by SIGTERM.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{stdin, stdout, stderr, func() (<-chan os.Signal, func()) { return nil, func() {} }}
+	return p.main(ctx, args)
+}
+
+// program is what commands work with besides their flags.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// notify begins to take the signals that stop a run, and says how to end that.
+	notify func() (<-chan os.Signal, func())
+}
+
+func (p *program) main(ctx context.Context, args []string) int {
+	root := newRootCmd(p)
+	root.SetArgs(append([]string{}, args...))
+	err := root.ExecuteContext(ctx)
+	p.report(err)
+	return exitCode(err)
+}
+
+// report prints an error for people, each of its lines as a message, and the way
+// out if there is one.
+func (p *program) report(err error) {
+	if err == nil || errors.As(err, new(*unfinished)) {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		p.say("error", "%s", strings.TrimSuffix(line, "\n"))
+	}
+	if h, found := errors.AsType[*hinted](err); found {
+		p.say("hint", "%s", h.hint)
+	}
+}
+
+// say prints one message of a kind: error, hint or warning.
+func (p *program) say(kind, format string, args ...any) {
+	fmt.Fprintf(p.stderr, "agentlimit: %s: %s\n", kind, printable(fmt.Sprintf(format, args...)))
+}
+
+// hinted is an error with a way out.
+type hinted struct {
+	error
+	hint string
+}
+
+// Unwrap returns the error without the hint.
+func (h *hinted) Unwrap() error { return h.error }
+
+func newRootCmd(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentlimit",
+		Short: "Run rate-limited batches of HTTP requests and commands",
+		Long: `Run batches of HTTP requests and commands against services that limit them:
+never over a limit, never idle, never lost, never late.
+
+Each flag may be set by a variable, such as AGENTLIMIT_GRACE=20s for --grace.
+A flag wins over its variable, and that over the job file.`,
+		Example: `  agentlimit run jobs.yaml
+  agentlimit validate --show jobs.yaml`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          oneOfCommands,
+
+		SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, _ []string) error {
+			c.SetOut(p.stderr)
+			c.Help()
+			return &hinted{errors.New("no command is given"), "agentlimit run jobs.yaml runs the jobs of a file"}
+		},
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return setFromEnv(c.Flags(), os.LookupEnv) },
+	}
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newVersionCmd(p))
+	return root
+}
+
+// oneOfCommands refuses what is no command.
+func oneOfCommands(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "agentlimit --help lists the commands"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return &hinted{fmt.Errorf("unknown command %q", args[0]), hint}
+}
+
+// someFiles refuses a command line without a job file.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return &hinted{errors.New("no job file is named"), c.CommandPath() + " jobs.yaml, or - for standard input"}
+}

@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"errors"
+	"syscall"
+
+	"agentlimit/runner"
+	"agentlimit/runner/results"
+)
+
+// The exit codes, besides that of deferred jobs. Scripts depend on them.
+const (
+	exitFailed = 1   // some jobs failed, are of unknown fate or invalid
+	exitUsage  = 2   // bad usage or a bad file: nothing ran
+	exitBroken = 3   // agentlimit could not go on
+	exitInUse  = 4   // another run has the results file
+	exitSignal = 128 // and the signal's number
+)
+
+// exitDeferred is what sendmail and cron know as "try again later": EX_TEMPFAIL
+// of sysexits.h.
+const exitDeferred = 75
+
+// broken is the error of a command that began its work and could not go on.
+type broken struct{ error }
+
+// Unwrap returns what happened.
+func (b *broken) Unwrap() error { return b.error }
+
+// unfinished is the error of a run that came to its end, though not by all jobs
+// having succeeded. Nothing is left to say about it.
+type unfinished struct {
+	runner.Summary
+	signal   syscall.Signal // that stopped it; 0: none
+	deferred int            // the code if jobs were deferred, and nothing worse
+}
+
+// Error says that not all jobs succeeded.
+func (u *unfinished) Error() string { return "not all jobs succeeded" }
+
+func (u *unfinished) code() int {
+	n := u.Ended
+	switch {
+	case u.signal != 0:
+		return exitSignal + int(u.signal)
+	case n[results.Failed]+n[results.Unknown]+n[results.Invalid]+n[results.Interrupted] > 0:
+		return exitFailed
+	case n[results.Deferred] > 0:
+		return u.deferred
+	}
+	return 0
+}
+
+// exitCode is the one place where errors become exit codes.
+func exitCode(err error) int {
+	var u *unfinished
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &u):
+		return u.code()
+	case errors.As(err, new(*broken)):
+		return exitBroken
+	case errors.Is(err, results.ErrInUse):
+		return exitInUse
+	}
+	return exitUsage
+}
