@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -8,9 +9,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"agentlimit/limits"
 	"agentlimit/runner"
-	"agentlimit/runner/schedule"
 )
 
 // The inner width of the bar, in columns.
@@ -78,14 +77,16 @@ func ended(sum runner.Summary) int64 {
 	return n
 }
 
-// busiest returns the key of whose permits the largest part is taken; of several,
-// that for which its jobs have waited longest; nil if no key is in use.
+// busiest returns the key of whose permits the largest part is taken, of several
+// the one with most attempts under way, then with most starts; nil if there is none.
 func busiest(keys []runner.KeyStats) *runner.KeyStats {
 	var best *runner.KeyStats
 	for i := range keys {
 		k := &keys[i]
-		switch {
-		case best == nil, share(k) > share(best), share(k) == share(best) && ownWait(k) > ownWait(best):
+		if best == nil || cmp.Or(
+			cmp.Compare(share(k), share(best)),
+			cmp.Compare(k.UnderWay, best.UnderWay),
+			cmp.Compare(k.Started, best.Started)) > 0 {
 			best = k
 		}
 	}
@@ -98,20 +99,6 @@ func share(k *runner.KeyStats) float64 {
 		return 0
 	}
 	return float64(k.UnderWay) / float64(k.Limit.Concurrency)
-}
-
-// ownWait is how long jobs have waited for the key's permits and tokens.
-func ownWait(k *runner.KeyStats) time.Duration {
-	wait := k.Waited[schedule.Rate]
-	switch k.Key.Kind {
-	case limits.Host:
-		wait += k.Waited[schedule.Host]
-	case limits.Account:
-		wait += k.Waited[schedule.Account]
-	case limits.Pool:
-		wait += k.Waited[schedule.Pool]
-	}
-	return wait
 }
 
 // use tells how much of a key is in use: "4/4 on", or "3 on" without a cap.

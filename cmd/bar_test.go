@@ -10,7 +10,6 @@ import (
 	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/results"
-	"agentlimit/runner/schedule"
 )
 
 // keyStats returns what a key with a cap is used for.
@@ -58,18 +57,15 @@ func TestBarLine(t *testing.T) {
 
 func TestBusiest(t *testing.T) {
 	half, full, free := keyStats(limits.Host, "half", 2, 4), keyStats(limits.Account, "full", 1, 1), keyStats(limits.Pool, "free", 9, 0)
-	waited := keyStats(limits.Host, "waited", 2, 4)
-	waited.Waited[schedule.Host] = time.Second
-	foreign := half
-	foreign.Waited[schedule.Account] = time.Minute
+	many := keyStats(limits.Host, "many", 2, 4)
+	many.Started = 100
 	for _, test := range []struct {
 		what string
 		keys []runner.KeyStats
 		want string
 	}{
-		{"the largest part of its permits is taken", []runner.KeyStats{half, free, full}, "full"},
-		{"of two with equal parts, that which was waited for", []runner.KeyStats{half, waited}, "waited"},
-		{"waits for another kind of key do not count", []runner.KeyStats{foreign, waited}, "waited"},
+		{"the largest part of its permits is taken", []runner.KeyStats{many, free, full}, "full"},
+		{"of two with equal parts, that with most starts", []runner.KeyStats{half, many}, "many"},
 		{"a key without a cap is better than none", []runner.KeyStats{free}, "free"},
 	} {
 		if got := busiest(test.keys).Key.Name; got != test.want {
@@ -88,7 +84,7 @@ func TestScreenKeepsStatusBelowLines(t *testing.T) {
 	s.set("one") // nothing new: nothing is written
 	s.Write([]byte("a line\n"))
 	s.set("")
-	if got, want := out.String(), "\rone\x1b[K"+"\r\x1b[K"+"a line\n"+"\rone\x1b[K"+"\r\x1b[K"; got != want {
+	if got, want := out.String(), "\rone\x1b[K\r"+"\r\x1b[K\r"+"a line\n"+"\rone\x1b[K\r"+"\r\x1b[K\r"; got != want {
 		t.Errorf("the screen got %q, want %q", got, want)
 	}
 }
@@ -118,7 +114,7 @@ func TestBarProgressIsDrawnTenTimesASecond(t *testing.T) {
 		if draws != 10 {
 			t.Errorf("drawn %d times in 1.05s, want 10", draws)
 		}
-		if got := out.String(); !strings.HasSuffix(got, "\r\x1b[K") {
+		if got := out.String(); !strings.HasSuffix(got, "\r\x1b[K\r") {
 			t.Errorf("at the end the bar is still there: %q", got)
 		}
 	})

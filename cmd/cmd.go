@@ -61,6 +61,14 @@ func (p *program) say(kind, format string, args ...any) {
 	fmt.Fprintf(p.stderr, "agentlimit: %s: %s\n", kind, printable(fmt.Sprintf(format, args...)))
 }
 
+// print writes data to standard output.
+func (p *program) print(text string) error {
+	if _, err := io.WriteString(p.stdout, text); err != nil {
+		return &broken{fmt.Errorf("write to standard output: %w", err)}
+	}
+	return nil
+}
+
 // hinted is an error with a way out.
 type hinted struct {
 	error

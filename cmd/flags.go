@@ -14,73 +14,64 @@ import (
 	"agentlimit/limits"
 )
 
-// duration is a flag that is read as durations in job files are.
-type duration struct {
-	to    *time.Duration
-	least time.Duration
+// value is a flag of a type of its own.
+type value[T comparable] struct {
+	to    *T
+	kind  string // as help names it
+	parse func(string) (T, error)
+	spell func(T) string
 }
 
-func (d duration) Set(s string) error {
-	v, err := limits.ParseDuration(s)
-	if err == nil && v < d.least {
-		err = errors.New("want a duration above 0s")
+// Set reads what was typed; on error the value stays as it was.
+func (v value[T]) Set(s string) error {
+	parsed, err := v.parse(s)
+	if err == nil {
+		*v.to = parsed
 	}
-	if err != nil {
-		return err
-	}
-	*d.to = v
-	return nil
+	return err
 }
 
-func (d duration) Type() string { return "DURATION" }
+// Type returns the word for values in help.
+func (v value[T]) Type() string { return v.kind }
 
-func (d duration) String() string {
-	if *d.to == 0 {
-		return "" // no default to show
-	}
-	return brief(*d.to)
-}
-
-// count is a flag that is a whole number of a range.
-type count struct {
-	to         *int
-	least, max int
-}
-
-func (c count) Set(s string) error {
-	v, err := strconv.Atoi(s)
-	if err != nil || v < c.least || v > c.max {
-		return fmt.Errorf("want a whole number from %d to %d", c.least, c.max)
-	}
-	*c.to = v
-	return nil
-}
-
-func (c count) Type() string { return "N" }
-
-func (c count) String() string {
-	if *c.to == 0 {
+// String spells the value; help shows it as the default, but for the zero value.
+func (v value[T]) String() string {
+	var zero T
+	if *v.to == zero {
 		return ""
 	}
-	return strconv.Itoa(*c.to)
+	return v.spell(*v.to)
 }
 
-// choice is a flag that is one of some words.
-type choice struct {
-	to    *string
-	words []string
+// durationFlag reads durations as job files do.
+func durationFlag(to *time.Duration, least time.Duration) value[time.Duration] {
+	return value[time.Duration]{to, "DURATION", func(s string) (time.Duration, error) {
+		d, err := limits.ParseDuration(s)
+		if err == nil && d < least {
+			err = errors.New("want a duration above 0s")
+		}
+		return d, err
+	}, brief}
 }
 
-func (c choice) Set(s string) error {
-	if !slices.Contains(c.words, s) {
-		return errors.New("want " + strings.Join(c.words, ", "))
-	}
-	*c.to = s
-	return nil
+func countFlag(to *int, least, most int) value[int] {
+	return value[int]{to, "N", func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			err = fmt.Errorf("want a whole number from %d to %d", least, most)
+		}
+		return n, err
+	}, strconv.Itoa}
 }
 
-func (c choice) Type() string   { return "WORD" }
-func (c choice) String() string { return *c.to }
+func wordFlag(to *string, words ...string) value[string] {
+	return value[string]{to, "WORD", func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", errors.New("want " + strings.Join(words, ", "))
+		}
+		return s, nil
+	}, func(s string) string { return s }}
+}
 
 // variables is a flag that may be given again and again, as NAME=VALUE.
 type variables map[string]string

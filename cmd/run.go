@@ -34,7 +34,7 @@ type loadOptions struct {
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
 	o.vars = make(map[string]string)
-	f.Var(choice{&o.format, []string{"yaml", "json", "jsonl"}}, "format", "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
+	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), "format", "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
 	f.Var(variables(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
 }
 
@@ -43,8 +43,16 @@ func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return []string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
+// load reads and checks the job files.
 func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
-	return jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin})
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin})
+	if err != nil {
+		return nil, err
+	}
+	if spec.Coordinator != "" && spec.Coordinator != "local" {
+		return nil, errors.New("limits.coordinator: want local (the value is not shown, it may hold a secret)")
+	}
+	return spec, nil
 }
 
 // runOptions are the arguments and flags of run.
@@ -90,15 +98,15 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output\n(default NAME.results.jsonl, after the first file)")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
-	f.VarP(count{&o.concurrency, 1, 1 << 20}, "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
-	f.Var(duration{&o.deadline, 1}, "deadline", "defer what has not started by then, from now")
-	f.Var(duration{&o.grace, 0}, "grace", "time to end in, after the first Ctrl-C")
-	f.Var(count{&o.queue, 1, 1 << 30}, "queue", "most jobs that wait in memory")
+	f.VarP(countFlag(&o.concurrency, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	f.Var(durationFlag(&o.deadline, 1), "deadline", "defer what has not started by then, from now")
+	f.Var(durationFlag(&o.grace, 0), "grace", "time to end in, after the first Ctrl-C")
+	f.Var(countFlag(&o.queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	o.addFlags(f)
-	f.Var(choice{&o.progress, []string{"auto", "bar", "plain", "none"}}, "progress", "auto, bar, plain or none")
+	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the exit code is 0")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print a line when a job ends")
-	f.Var(count{&o.deferredExit, 0, 255}, "deferred-exit", "the code of a run with deferred jobs, none failed")
+	f.Var(countFlag(&o.deferredExit, 0, 255), "deferred-exit", "the code of a run with deferred jobs, none failed")
 	return c
 }
 
@@ -186,7 +194,7 @@ func (p *program) warn(spec *jobspec.Spec, global int) {
 		p.say("warning", "%s", w)
 	}
 	if spec.Limits.Empty() {
-		p.say("warning", "no host, account or pool has a limit: all that holds is the global cap, %d at once", global)
+		p.say("warning", "no limits are set: only the global cap of %d holds", global)
 	}
 }
 

@@ -48,11 +48,11 @@ func (s *screen) set(status string) {
 	s.setLocked(status)
 }
 
-// setLocked replaces the status line. The cursor stays behind it, so that a line
-// that somebody else writes does not overwrite it.
+// setLocked replaces the status line. The cursor stays at its start, so that the
+// ^C that a terminal shows is overwritten by what is drawn next.
 func (s *screen) setLocked(status string) {
 	if status != s.status {
-		io.WriteString(s.out, "\r"+status+"\x1b[K")
+		io.WriteString(s.out, "\r"+status+"\x1b[K\r")
 		s.status = status
 	}
 }

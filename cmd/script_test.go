@@ -23,7 +23,11 @@ import (
 	"agentlimit/runner/results"
 )
 
+// quickRaces keeps programs built with -race from waiting a second at their end.
+const quickRaces = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", quickRaces)
 	testscript.Main(m, map[string]func(){
 		"agentlimit": func() { os.Exit(cmd.Main()) },
 	})
@@ -51,6 +55,7 @@ func TestScripts(t *testing.T) {
 			s := newServer()
 			env.Defer(s.Close)
 			env.Values[serverKey{}] = s
+			env.Setenv("GORACE", quickRaces)
 			env.Setenv("SERVER", s.URL)
 			env.Setenv("EXAMPLES", examples+"/../examples")
 			return nil

@@ -95,7 +95,7 @@ func keyTable(b *strings.Builder, keys []runner.KeyStats, took time.Duration) {
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tlimit\tjobs waited for")
+	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tjobs waited for")
 	for kind := limits.Host; kind <= limits.Pool; kind++ {
 		kin := slices.DeleteFunc(slices.Clone(keys), func(k runner.KeyStats) bool { return k.Key.Kind != kind })
 		slices.SortStableFunc(kin, func(a, b runner.KeyStats) int { return cmp.Compare(b.Started, a.Started) })
@@ -113,18 +113,18 @@ func keyTable(b *strings.Builder, keys []runner.KeyStats, took time.Duration) {
 }
 
 func keyRow(k runner.KeyStats, took time.Duration) string {
-	peak, limit := fmt.Sprint(k.Peak), "-"
-	if k.Limit.Concurrency > 0 {
-		peak = fmt.Sprintf("%d/%d", k.Peak, k.Limit.Concurrency)
+	peak, rate := fmt.Sprint(k.Peak), "-"
+	if most := k.Limit.Concurrency; most > 0 {
+		peak = fmt.Sprintf("%d/%d", k.Peak, most)
 	}
-	if k.Limit.Rate != (limits.Rate{}) {
-		limit = k.Limit.Rate.String()
-	}
-	rate := "-"
 	if took >= time.Second { // below it says little
 		rate = fmt.Sprintf("%.3g/s", float64(k.Started)/took.Seconds())
 	}
-	return strings.Join([]string{"  " + cut(printable(k.Key.String()), keyWidth), fmt.Sprint(k.Started), peak, rate, limit, waited(k.Waited)}, "\t")
+	if k.Limit.Rate != (limits.Rate{}) {
+		rate += " of " + k.Limit.Rate.String()
+	}
+	name := cut(printable(k.Key.String()), keyWidth)
+	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s", name, k.Started, peak, rate, waited(k.Waited))
 }
 
 // waited tells what was waited for most.

@@ -254,6 +254,16 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// Commands have no part in the terminal: one that reads gets nothing at once.
+func TestTerminalIsNoInputOfJobs(t *testing.T) {
+	t.Parallel()
+	term := inTerminal(t, 80, `jobs: [{id: a, exec: {argv: [cat]}}, {id: b, exec: {shell: "cat </dev/tty"}}]`)
+	if code := term.exit(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	wantStatuses(t, term.dir, "map[a:succeeded b:failed]")
+}
+
 // A stream that says nothing must not keep a stopped run from ending.
 func TestStopsWhileStandardInputIsSilent(t *testing.T) {
 	t.Parallel()

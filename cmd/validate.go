@@ -85,14 +85,6 @@ func (p *program) validate(o *validateOptions) error {
 	return p.print(seen.String())
 }
 
-// print writes data to standard output.
-func (p *program) print(text string) error {
-	if _, err := io.WriteString(p.stdout, text); err != nil {
-		return &broken{fmt.Errorf("write to standard output: %w", err)}
-	}
-	return nil
-}
-
 // census counts jobs and the keys they need.
 type census struct {
 	jobs  int64

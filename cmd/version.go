@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -15,30 +14,12 @@ func newVersionCmd(p *program) *cobra.Command {
 		Short: "Say which build this is",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info, _ := debug.ReadBuildInfo()
-			if _, err := io.WriteString(p.stdout, versionLine(info)); err != nil {
-				return &broken{fmt.Errorf("write version: %w", err)}
+			version := "(devel)"
+			// Go puts the commit into the version of what it builds from a checkout.
+			if info, found := debug.ReadBuildInfo(); found && info.Main.Version != "" {
+				version = info.Main.Version
 			}
-			return nil
+			return p.print(fmt.Sprintf("agentlimit %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		},
 	}
-}
-
-// versionLine says what is known of a build, which may be nil.
-func versionLine(info *debug.BuildInfo) string {
-	version, commit := "(devel)", ""
-	if info != nil {
-		if info.Main.Version != "" {
-			version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				commit = " " + s.Value[:min(len(s.Value), 12)]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				commit += " with changes"
-			}
-		}
-	}
-	return fmt.Sprintf("agentlimit %s%s %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -29,8 +29,11 @@ type trouble struct {
 	retry  time.Time // earliest time worth trying again; zero if unknown
 }
 
-// Append looks at the records and passes them on.
+// Append passes the records on and looks at them.
 func (w *watch) Append(records ...*results.Record) error {
+	if err := w.Sink.Append(records...); err != nil {
+		return err
+	}
 	for _, r := range records {
 		if w.each != nil {
 			w.each(recordLine(r))
@@ -39,7 +42,7 @@ func (w *watch) Append(records ...*results.Record) error {
 			w.note(r)
 		}
 	}
-	return w.Sink.Append(records...)
+	return nil
 }
 
 // note counts a record's trouble with its like.
