@@ -39,7 +39,7 @@ var causeNames = [...]string{
 }
 
 // summarize says how a run went: counts, what went wrong, and for each key how
-// much it was used and what its attempts waited for. A total of -1 is unknown.
+// much it was used and what its attempts waited for.
 func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agentlimit: %s in %s\n", counted(sum, total), brief(took))
@@ -54,7 +54,8 @@ func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.D
 	return b.String()
 }
 
-// counted is how many jobs ended in which way, such as "3 succeeded, 1 failed".
+// counted is how many jobs ended in which way, such as "3 succeeded, 1 failed". A
+// total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
 	var parts []string
 	for _, s := range statuses {
@@ -66,10 +67,13 @@ func counted(sum runner.Summary, total int64) string {
 	if unstarted := max(sum.Unstarted, total-ended(sum)); unstarted > 0 {
 		parts = append(parts, fmt.Sprintf("%d not started", unstarted))
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case sum.AllRead:
 		return "nothing to do: no jobs"
 	}
-	return strings.Join(parts, ", ")
+	return "no job ended"
 }
 
 // String tells the status, the job or how many, and the reason.
