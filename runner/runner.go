@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
 
 	var around errgroup.Group
-	around.Go(r.read)
+	go r.read() // not waited for: a silent pipe may keep it for ever
 	around.Go(r.speak)
 	around.Go(r.write)
 	r.loop(ctx)
@@ -107,17 +107,17 @@ func newRun(cfg Config) *run {
 }
 
 // read hands the source's jobs to the loop.
-func (r *run) read() error {
+func (r *run) read() {
 	for {
 		job, err := r.cfg.Source.Next()
 		select {
 		case r.jobs <- incoming{job, err}:
 		case <-r.quit:
-			return nil
+			return
 		}
 		var invalid *jobspec.Invalid
 		if err != nil && !errors.As(err, &invalid) {
-			return nil // the loop has it
+			return // the loop has it
 		}
 	}
 }
@@ -151,7 +151,6 @@ func (r *run) write() error {
 			continue
 		}
 		if failed = r.cfg.Records.Append(batch...); failed != nil {
-			failed = fmt.Errorf("write results: %w", failed)
 			r.broken <- failed
 		}
 	}
@@ -285,7 +284,7 @@ func (r *run) answered(err error) {
 	r.schedule.Answer(&r.reply)
 	for _, start := range r.schedule.Started() {
 		if r.stopped { // the grant came after the stop: it is given back whole
-			r.schedule.Refund(start.Job)
+			r.schedule.Refund(start.Job, r.reply.Now)
 			r.schedule.Add(start.Job, r.reply.Now, 0, schedule.NotBefore)
 			continue
 		}
@@ -317,11 +316,11 @@ func (r *run) end(e end) {
 	r.idle++
 	r.cfg.Stats.ended(t.start, !e.late)
 	if e.late { // the deadline passed with the grant in hand
-		r.schedule.Refund(&t.Job)
+		r.schedule.Refund(&t.Job, e.ended)
 		r.again(t, e.ended, 0)
 		return
 	}
-	r.schedule.Release(&t.Job)
+	r.schedule.Release(&t.Job, e.ended)
 	t.note(e)
 	v := t.judge(e.outcome)
 	if v.again && !r.stopped {

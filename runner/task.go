@@ -216,6 +216,6 @@ func (r *run) invalid(bad *jobspec.Invalid) *results.Record {
 	return &results.Record{
 		Run: r.cfg.Run, ID: bad.Pos.String(), Status: results.Invalid,
 		EndedAt: results.At(r.cfg.Coordinator.Now()),
-		Error:   &results.Error{Kind: "invalid", Message: bad.Error()},
+		Error:   &results.Error{Kind: "invalid", Message: bad.Err.Error()},
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"agentlimit/jobspec"
 )
 
+// prompt is how long an attempt that is ended at once may take on a busy machine;
+// on a quiet one it takes a few milliseconds.
+const prompt = 500 * time.Millisecond
+
 func newClient(t testing.TB, cfg Config) *Client {
 	c := New(cfg)
 	t.Cleanup(c.Close)

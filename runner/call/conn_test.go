@@ -158,3 +158,30 @@ func parallel(workers, n int, f func()) {
 	}
 	wg.Wait()
 }
+
+func TestGate(t *testing.T) {
+	asked, cancelled := 0, error(nil)
+	g := &gate{
+		before: func() error { asked++; return nil },
+		cancel: func(err error) { cancelled = err },
+	}
+	dead, live, third := &conn{}, &conn{}, &conn{}
+	if err := g.open(dead); err != nil {
+		t.Errorf("open = %v", err)
+	}
+	g.written(0) // such as EPIPE
+	if err := g.open(live); err != nil {
+		t.Errorf("open = %v behind a connection that took nothing", err)
+	}
+	g.written(10)
+	g.written(0)
+	if err := g.open(live); err != nil {
+		t.Errorf("open = %v for the rest of the request", err)
+	}
+	if err := g.open(third); !errors.Is(err, errClosed) || !errors.Is(cancelled, errClosed) {
+		t.Errorf("open = %v, cancelled with %v, for a second sending; want %v", err, cancelled, errClosed)
+	}
+	if sent, err := g.fail(t.Context(), io.EOF); !sent || !errors.Is(err, errClosed) || asked != 1 {
+		t.Errorf("fail = %v, %v, before was called %d times; want true, %v, 1", sent, err, asked, errClosed)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentlimit/jobspec"
 )
 
 // until waits for what a command under way does.
@@ -37,57 +39,63 @@ func groupOf(t *testing.T, path string) int {
 }
 
 func TestExecEnds(t *testing.T) {
-	const grace = 400 * time.Millisecond
+	const grace = time.Second
 	cancelled := func(c *Client, cancel context.CancelCauseFunc) { cancel(errors.New("stopping")) }
 	killed := func(c *Client, cancel context.CancelCauseFunc) { cancel(ErrKill) }
 	closed := func(c *Client, cancel context.CancelCauseFunc) { c.Close() }
 	hurried := func(c *Client, cancel context.CancelCauseFunc) { cancelled(c, cancel); c.Close() }
-	const deaf = `trap "" TERM; `
+	const ( // each says that it is ready by writing its group to $F
+		meek  = `echo $$ >$F; sleep 60`
+		deaf  = `trap "" TERM; echo $$ >$F; sleep 60 & wait`
+		clean = `trap 'sleep 0.1; echo clean; exit 0' TERM; echo $$ >$F; sleep 60 & wait`
+		wait  = ` & trap 'exit 1' TERM; wait`
+	)
 	tests := []struct {
-		name      string
-		shell     string
-		timeout   time.Duration
-		stop      func(*Client, context.CancelCauseFunc) // nil: the timeout does
-		kind      Kind
-		signal    string
-		stdout    string
-		low, high time.Duration
+		name   string
+		shell  string
+		stop   func(*Client, context.CancelCauseFunc) // nil: the timeout does
+		signal string
+		stdout string
+		whole  bool // it takes the whole grace
 	}{
-		{"the timeout ends a command", "sleep 60", 50 * time.Millisecond, nil, Timeout, "SIGTERM", "", 0, 300 * time.Millisecond},
-		{"which may not listen", deaf + "sleep 60", 50 * time.Millisecond, nil, Timeout, "SIGKILL", "", grace, grace + 300*time.Millisecond},
-		{"a cancelled one is asked first", "sleep 60", 0, cancelled, Cancelled, "SIGTERM", "", 0, 200 * time.Millisecond},
-		{"and may not listen", deaf + "sleep 60", 0, cancelled, Cancelled, "SIGKILL", "", grace, grace + 200*time.Millisecond},
-		{"or clean up", "trap 'sleep 0.1; echo clean; exit 0' TERM; sleep 60 & wait", 0, cancelled, Cancelled, "", "clean\n", 100 * time.Millisecond, grace},
-		{"its children may clean up as well", "(trap 'sleep 0.1; echo clean; exit 0' TERM; sleep 60 & wait) & wait", 0, cancelled, Cancelled, "SIGTERM", "clean\n", 100 * time.Millisecond, grace},
-		{"or be killed in the end", "(" + deaf + "sleep 60 & wait) & wait", 0, cancelled, Cancelled, "SIGTERM", "", grace, grace + 200*time.Millisecond},
-		{"a killed one is not asked", deaf + "sleep 60", 0, killed, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
-		{"nor one whose client is closed", deaf + "sleep 60", 0, closed, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
-		{"closing cuts the grace short", deaf + "sleep 60", 0, hurried, Cancelled, "SIGKILL", "", 0, 100 * time.Millisecond},
+		{"the timeout ends a command", meek, nil, "SIGTERM", "", false},
+		{"which may not listen", deaf, nil, "SIGKILL", "", true},
+		{"a cancelled one is asked first", meek, cancelled, "SIGTERM", "", false},
+		{"and may not listen", deaf, cancelled, "SIGKILL", "", true},
+		{"or clean up", clean, cancelled, "", "clean\n", false},
+		{"its children may clean up as well", "(" + clean + ")" + wait, cancelled, "", "clean\n", false},
+		{"or be killed in the end", "(" + deaf + ")" + wait, cancelled, "", "", true},
+		{"a killed one is not asked", deaf, killed, "SIGKILL", "", false},
+		{"nor one whose client is closed", deaf, closed, "SIGKILL", "", false},
+		{"closing cuts the grace short", deaf, hurried, "SIGKILL", "", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := newClient(t, Config{Grace: grace})
-			pidFile := filepath.Join(t.TempDir(), "pid")
-			// The traps of the children are set a moment after this is written.
-			job := shellJob("{ sleep 0.05; echo $$ >" + pidFile + "; } & " + tt.shell)
-			if tt.timeout > 0 {
-				job = shellJob("echo $$ >"+pidFile+"; "+tt.shell, timeout(tt.timeout))
+			ready := filepath.Join(t.TempDir(), "ready")
+			job := shellJob(tt.shell, func(j *jobspec.Job) { j.Exec.Env = []jobspec.EnvVar{{Name: "F", Value: ready}} })
+			kind := Cancelled
+			if tt.stop == nil {
+				kind, job.Timeout = Timeout, time.Second
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			done := make(chan Outcome)
 			go func() { done <- c.Call(ctx, Attempt{Job: job}) }()
-			group := groupOf(t, pidFile)
+			group := groupOf(t, ready)
 			began := time.Now()
 			if tt.stop != nil {
 				tt.stop(c, cancel)
 			}
 			out := <-done
 			took := time.Since(began)
-			check(t, job, out, tt.kind, string(tt.kind), true)
-			if took < tt.low || took > tt.high {
-				t.Errorf("the end took %v, want %v to %v", took, tt.low, tt.high)
+			if tt.stop == nil {
+				took = out.Ended.Sub(out.Started) - job.Timeout
+			}
+			check(t, job, out, kind, string(kind), true)
+			if tt.whole != (took >= grace) || took > 2*grace {
+				t.Errorf("the end took %v of a grace of %v", took, grace)
 			}
 			if out.Exec.Signal != tt.signal || out.Exec.Stdout != tt.stdout {
 				t.Errorf("signal %q, stdout %q; want %q, %q", out.Exec.Signal, out.Exec.Stdout, tt.signal, tt.stdout)
@@ -110,7 +118,7 @@ func TestExecKillWithinGrace(t *testing.T) {
 	began := time.Now()
 	cancel(ErrKill)
 	check(t, job, <-done, Timeout, "timeout", true)
-	if took := time.Since(began); took > 100*time.Millisecond {
+	if took := time.Since(began); took > prompt {
 		t.Errorf("the end took %v", took)
 	}
 }

@@ -1,6 +1,10 @@
 package schedule
 
-import "agentlimit/limits"
+import (
+	"slices"
+
+	"agentlimit/limits"
+)
 
 // lookahead is how many lanes of a key are looked at in exact order before all
 // of them are, in the order in which they lie in memory.
@@ -17,8 +21,9 @@ type asked struct {
 
 // Ask returns what to say to the coordinator next: what has come back and been
 // given up since the last batch, and claims for at most max starts. It returns
-// nil if there is nothing to say. The batch is the schedule's own, and must be
-// answered, by [Schedule.Answer] or [Schedule.Unanswered], before the next.
+// nil if there is nothing to say. The batch is the coordinator's until it is
+// answered, by [Schedule.Answer] or [Schedule.Unanswered]; that must be before
+// the next Ask, and everything else may be called meanwhile.
 func (s *Schedule) Ask(now limits.Time, most int) *limits.Batch {
 	s.batchNo++
 	s.asked, s.needs, s.batch.Claims = s.asked[:0], s.needs[:0], s.batch.Claims[:0]
@@ -53,10 +58,15 @@ func (s *Schedule) Ask(now limits.Time, most int) *limits.Batch {
 		s.claim(l, !probe, now)
 		starts++
 	}
-	if len(s.batch.Claims)+len(s.batch.Releases)+len(s.batch.Refunds)+len(s.batch.Withdrawn)+len(s.batch.Pauses) == 0 {
+	b, n := &s.batch, &s.news
+	b.Releases, n.Releases = n.Releases, b.Releases[:0]
+	b.Refunds, n.Refunds = n.Refunds, b.Refunds[:0]
+	b.Withdrawn, n.Withdrawn = n.Withdrawn, b.Withdrawn[:0]
+	b.Pauses, n.Pauses = n.Pauses, b.Pauses[:0]
+	if len(b.Claims)+len(b.Releases)+len(b.Refunds)+len(b.Withdrawn)+len(b.Pauses) == 0 {
 		return nil
 	}
-	return &s.batch
+	return b
 }
 
 // champion returns the best-ranked of the key's lanes that could start, or that
@@ -164,6 +174,7 @@ func (s *Schedule) claim(l *lane, taken bool, now limits.Time) {
 		l.asking = true
 		return
 	}
+	l.settle(now)
 	l.batchNo, l.inBatch = s.batchNo, len(s.batch.Claims)
 	if l.known == j {
 		l.known = nil // until the answer: leaving the lane is no withdrawal
@@ -197,7 +208,6 @@ func (k *key) takes(cost int64) bool { return k.charge(cost) > 0 }
 // [Schedule.Deferred].
 func (s *Schedule) Answer(reply *limits.Reply) {
 	b := &s.batch
-	b.Releases, b.Refunds, b.Withdrawn, b.Pauses = b.Releases[:0], b.Refunds[:0], b.Withdrawn[:0], b.Pauses[:0]
 	now := reply.Now
 	for _, level := range reply.Levels {
 		s.learn(level, now)
@@ -235,6 +245,11 @@ func (s *Schedule) Unanswered() {
 		s.putBack(a)
 	}
 	s.asked = s.asked[:0]
+	b, n := &s.batch, &s.news
+	n.Releases = slices.Concat(b.Releases, n.Releases)
+	n.Refunds = slices.Concat(b.Refunds, n.Refunds)
+	n.Withdrawn = slices.Concat(b.Withdrawn, n.Withdrawn)
+	n.Pauses = slices.Concat(b.Pauses, n.Pauses)
 }
 
 func (s *Schedule) granted(a asked, now limits.Time) {
@@ -242,7 +257,7 @@ func (s *Schedule) granted(a asked, now limits.Time) {
 	if !a.taken { // it was asked for only to make it known, and got through
 		l.asking = false
 		if j.phase != queued || l.jobs.top() != j {
-			s.batch.Refunds = append(s.batch.Refunds, j.claim)
+			s.news.Refunds = append(s.news.Refunds, j.claim)
 			s.saveNoMore(l)
 			return
 		}
@@ -267,6 +282,9 @@ func (s *Schedule) granted(a asked, now limits.Time) {
 	s.waiting--
 	s.started = append(s.started, Start{Job: j, Admitted: now, Waited: j.waited(), Keys: l.names, Costs: j.Costs})
 	s.headChanged(l)
+	if l.jobs.len() > 0 && !l.asking {
+		s.look(l, now) // its wait counts for what blocks it now
+	}
 }
 
 // waited returns what the job waited for between being added and the moment at
@@ -311,7 +329,7 @@ func (s *Schedule) refused(a asked, v limits.Verdict, outdated bool, now limits.
 	j, l := a.job, a.lane
 	if j.phase != queued || l.jobs.top() != j {
 		if l.known != j {
-			s.batch.Withdrawn = append(s.batch.Withdrawn, j.claim)
+			s.news.Withdrawn = append(s.news.Withdrawn, j.claim)
 			s.saveNoMore(l)
 		}
 		return

@@ -15,6 +15,9 @@ type key struct {
 	minCost int64 // the smallest cost above zero that was ever asked of it
 	anyFree bool  // a job that costs nothing was seen
 
+	openedAt   limits.Time // when it was last shut no more
+	openedFrom Cause       // of the wait until then
+
 	hope     limits.Rank // nothing better can start here
 	inReady  int32
 	wakeAt   limits.Time

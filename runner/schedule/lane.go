@@ -78,9 +78,21 @@ func (l *lane) placeIn(k *key) *int32 {
 	panic("schedule: a lane in the heap of a key that it does not need")
 }
 
-// settle adds the time since the last look to what blocked the lane then.
+// settle adds the time since the last look to what blocked the lane then. A lane
+// that nothing blocked waited for its turn on a key that was used up after the
+// look; if none was, it waited for the global cap.
 func (l *lane) settle(now limits.Time) {
-	l.waited[l.cause] += now - l.settled
+	cause := l.cause
+	if cause == Global {
+		for i := len(l.keys) - 1; i >= 0; i-- { // the first in admission order wins
+			if k := l.keys[i]; k.full() {
+				cause = causeOf(k.id.Kind)
+			} else if k.openedAt > l.settled {
+				cause = k.openedFrom
+			}
+		}
+	}
+	l.waited[cause] += now - l.settled
 	l.settled = now
 }
 
@@ -94,7 +106,7 @@ func (l *lane) blame(cause Cause, block limits.Key, now limits.Time) {
 
 // causeOf returns the cause of a wait for a permit of a key of that kind.
 func causeOf(kind limits.Kind) Cause {
-	return [...]Cause{limits.Host: Host, limits.Account: Account, limits.Pool: Pool}[kind]
+	return [...]Cause{limits.Global: Global, limits.Host: Host, limits.Account: Account, limits.Pool: Pool}[kind]
 }
 
 // headChanged puts the lane where its new head belongs, or out of its keys'
@@ -119,7 +131,7 @@ func (s *Schedule) headChanged(l *lane) {
 
 // withdraw tells the coordinator that the lane's known head waits no longer.
 func (s *Schedule) withdraw(l *lane) {
-	s.batch.Withdrawn = append(s.batch.Withdrawn, l.known.claim)
+	s.news.Withdrawn = append(s.news.Withdrawn, l.known.claim)
 	s.unknown(l)
 }
 

@@ -111,7 +111,7 @@ func (s *Schedule) earliest(j *Job, now limits.Time) (reason, limits.Time) {
 // Pause notes that a service asked for a pause of one key, and tells the
 // coordinator with the next batch. Of several pauses the longest holds.
 func (s *Schedule) Pause(key limits.Key, until, now limits.Time) {
-	s.batch.Pauses = append(s.batch.Pauses, limits.PauseRequest{Key: key, Until: until})
+	s.news.Pauses = append(s.news.Pauses, limits.PauseRequest{Key: key, Until: until})
 	s.notePause(key, until, now)
 }
 

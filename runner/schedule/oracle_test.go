@@ -461,7 +461,7 @@ func TestAgainstOracle(t *testing.T) {
 		randomRun(t, seed)
 		return
 	}
-	runs := uint64(100000)
+	runs := uint64(3000)
 	if testing.Short() {
 		runs = 300
 	}

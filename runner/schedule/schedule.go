@@ -96,7 +96,8 @@ type Schedule struct {
 
 	lastClaim limits.ClaimID
 	batchNo   uint64
-	batch     limits.Batch
+	news      limits.Batch  // what to say with the next batch, but for claims
+	batch     limits.Batch  // under way, the coordinator's until it is answered
 	needs     []limits.Need // of the batch's claims
 	asked     []asked       // what the batch's claims stand for
 	frontier  []int32       // scratch of search
@@ -190,20 +191,23 @@ func (s *Schedule) takeOut(j *Job) {
 
 // Release ends an attempt that was started: its permits come back with the next
 // batch.
-func (s *Schedule) Release(j *Job) {
-	s.batch.Releases = append(s.batch.Releases, j.claim)
-	s.giveBack(j)
+func (s *Schedule) Release(j *Job, now limits.Time) {
+	s.news.Releases = append(s.news.Releases, j.claim)
+	s.giveBack(j, now)
 }
 
 // Refund ends a start that was not made use of: permits and tokens come back
 // with the next batch.
-func (s *Schedule) Refund(j *Job) {
-	s.batch.Refunds = append(s.batch.Refunds, j.claim)
-	s.giveBack(j)
+func (s *Schedule) Refund(j *Job, now limits.Time) {
+	s.news.Refunds = append(s.news.Refunds, j.claim)
+	s.giveBack(j, now)
 }
 
-func (s *Schedule) giveBack(j *Job) {
+func (s *Schedule) giveBack(j *Job, now limits.Time) {
 	for _, k := range j.lane.keys {
+		if k.full() {
+			k.openedAt, k.openedFrom = now, causeOf(k.id.Kind)
+		}
 		k.held--
 		k.noPermit = refusal{}
 		s.offerAll(k)
@@ -261,6 +265,10 @@ func (s *Schedule) Tick(now limits.Time) {
 			k.tokensAt(k.limit.Burst, now)
 			s.dropUnused(k)
 			continue
+		}
+		k.openedAt, k.openedFrom = now, Rate
+		if k.pause > 0 && k.pause == k.wakeAt {
+			k.openedFrom = Pause
 		}
 		s.offerAll(k)
 	}

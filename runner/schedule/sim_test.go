@@ -78,10 +78,9 @@ func (s *sim) run(calls []*call) {
 		if next == limits.Never {
 			break
 		}
-		if next < s.now {
-			s.t.Fatalf("at %d: the next event is in the past, at %d", s.now, next)
+		if s.now = max(s.now, next); s.steps > 20_000 {
+			s.t.Fatalf("at %d: there is always something to do", s.now)
 		}
-		s.now = next
 	}
 	if n := s.schedule.Waiting(); n > 0 {
 		s.t.Fatalf("at %d: nothing runs, nothing is due, and %d jobs still wait", s.now, n)
@@ -96,7 +95,7 @@ func (s *sim) step() {
 		if s.onEnd != nil {
 			s.onEnd(c)
 		}
-		s.schedule.Release(&c.Job)
+		s.schedule.Release(&c.Job, s.now)
 		if len(c.starts) <= c.repeats {
 			s.schedule.Add(&c.Job, s.now, s.now+c.backoff, schedule.Backoff)
 		}
