@@ -47,8 +47,9 @@ func TestExecEnds(t *testing.T) {
 	const ( // each says that it is ready by writing its group to $F
 		meek  = `echo $$ >$F; sleep 60`
 		deaf  = `trap "" TERM; echo $$ >$F; sleep 60 & wait`
-		clean = `trap 'sleep 0.1; echo clean; exit 0' TERM; echo $$ >$F; sleep 60 & wait`
-		wait  = ` & trap 'exit 1' TERM; wait`
+		clean = `trap 'sleep 0.1; echo clean; exit 0' TERM; echo $$ >$F; while :; do sleep 0.05; done`
+		lead  = `trap 'exit 1' TERM; (`
+		wait  = `) & wait`
 	)
 	tests := []struct {
 		name   string
@@ -63,8 +64,8 @@ func TestExecEnds(t *testing.T) {
 		{"a cancelled one is asked first", meek, cancelled, "SIGTERM", "", false},
 		{"and may not listen", deaf, cancelled, "SIGKILL", "", true},
 		{"or clean up", clean, cancelled, "", "clean\n", false},
-		{"its children may clean up as well", "(" + clean + ")" + wait, cancelled, "", "clean\n", false},
-		{"or be killed in the end", "(" + deaf + ")" + wait, cancelled, "", "", true},
+		{"its children may clean up as well", lead + clean + wait, cancelled, "", "clean\n", false},
+		{"or be killed in the end", lead + deaf + wait, cancelled, "", "", true},
 		{"a killed one is not asked", deaf, killed, "SIGKILL", "", false},
 		{"nor one whose client is closed", deaf, closed, "SIGKILL", "", false},
 		{"closing cuts the grace short", deaf, hurried, "SIGKILL", "", false},
