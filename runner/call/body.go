@@ -28,28 +28,34 @@ func (c *Client) openBody(job *jobspec.Job) (*fileBody, error) {
 	if job.HTTP.BodyFile == "" {
 		return nil, nil
 	}
-	b := new(fileBody)
-	var err error
-	if b.f, err = os.Open(job.HTTP.BodyFile); err == nil {
-		err = c.verify(job, b)
+	f, err := openRegular(job.HTTP.BodyFile)
+	if err != nil {
+		return nil, fileFailure("read body file", err)
+	}
+	b := &fileBody{f: f}
+	info, err := f.Stat()
+	if err == nil {
+		b.first = c.firstStamp(job, info)
+		err = b.check()
 	}
 	if err != nil {
-		b.close()
+		f.Close()
 		return nil, fileFailure("read body file", err)
 	}
 	return b, nil
 }
 
-func (c *Client) verify(job *jobspec.Job, b *fileBody) error {
-	info, err := b.f.Stat()
+// openRegular opens a file to read. Pipes and devices are refused: opening them
+// may block, and a second attempt would find something else in them.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", b.f.Name())
+		return nil, fmt.Errorf("%q is not a regular file", path)
 	}
-	b.first = c.firstStamp(job, info)
-	return b.check()
+	return os.Open(path)
 }
 
 // firstStamp returns what the first attempt of job found, which is info if this
@@ -105,7 +111,7 @@ func (r *fileReader) Read(p []byte) (int, error) {
 	n, err := r.SectionReader.Read(p)
 	if at, _ := r.Seek(0, io.SeekCurrent); at == r.Size() || err != nil {
 		if changed := r.body.check(); changed != nil {
-			return 0, fileFailure("read body file", changed)
+			return 0, fail(Broken, "file", "read body file: %w", changed)
 		}
 	}
 	return n, err

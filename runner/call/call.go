@@ -1,5 +1,26 @@
 // Package call makes one attempt of a job: a request or a command. It decides
 // nothing about limits, deadlines or retries; it reports what happened.
+//
+// Requests. A request is sent once at most: where net/http would repeat one by
+// itself after it was written, the attempt is lost instead, and the limits decide
+// about another. They go over HTTP/1.1, one at a time on a connection, which is
+// kept for two seconds for the next. Redirects are results, cookies are not kept,
+// and bodies are recorded as they came: compression is not asked for. A status
+// that the job does not expect is the answer even if the body behind it breaks
+// off. Proxies are taken from the job, else from the environment.
+//
+// Commands. A command runs in a session of its own, without a terminal, with
+// empty input if none is given and with the default signals (but SIGHUP or SIGINT
+// stay ignored that were when this process began, and that it does not handle).
+// Its attempt ends when it ends, whatever it leaves in the background: that may
+// write for a tenth of a second more and gets a broken pipe after that. A command
+// that is ended gets TERM, with its whole process group, and KILL when the grace
+// is over.
+//
+// Both. What is recorded is capped and free of secrets; the whole length is
+// counted. A file to save into is replaced when the attempt is OK, whole, as the
+// bytes came. A body is matched within its first MiB. Memory does not depend on
+// the length of a stream or of a body file.
 package call
 
 import (

@@ -85,7 +85,7 @@ func (c *Client) Close() {
 // Call makes one attempt; see [Caller]. The job's timeout counts from here.
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	t := &attempt{Attempt: a, out: Outcome{Kind: OK, Started: time.Now()}}
-	t.hurry = func() bool { return c.life.Err() != nil || context.Cause(parent) == ErrKill }
+	t.hurry = func() bool { return c.life.Err() != nil || errors.Is(context.Cause(parent), ErrKill) }
 	t.redactor = newRedactor(a.Job, c.hide)
 	ctx, cancel := context.WithCancelCause(parent)
 	t.cancel = cancel

@@ -110,6 +110,10 @@ func TestExecCannotStart(t *testing.T) {
 	if err := os.WriteFile(script, []byte("no shebang"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name string
 		job  *jobspec.Job
@@ -124,6 +128,7 @@ func TestExecCannotStart(t *testing.T) {
 		{"too many arguments", execJob([]string{"true", strings.Repeat("x", 4<<20)}), "spawn", "ARG_MAX"},
 		{"a NUL in an argument", execJob([]string{"true", "a\x00b"}), "spawn", ""},
 		{"missing input", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = "/no/such" }), "file", "no such file"},
+		{"a pipe as input, that would block", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = pipe }), "file", "regular"},
 		{"no place for the output", execJob([]string{"true"}, saveTo("/no/such/file")), "file", "no such file"},
 	}
 	c := newClient(t, Config{})

@@ -57,10 +57,10 @@ func classify(ctx context.Context, err error, t *attempt) *failure {
 		return fail(Timeout, "timeout", "no connection within %v", t.Job.Timeout)
 	case cause != nil:
 		return fail(Cancelled, "cancelled", "cancelled: %w", cause)
-	case isShortage(err):
-		return shortage(err)
 	case t.out.Sent:
 		return &failure{Lost, "lost", err}
+	case isShortage(err):
+		return shortage(err)
 	case isTLS(err):
 		return &failure{Broken, "tls", err}
 	}
@@ -94,7 +94,8 @@ func shortage(err error) *failure {
 	return &failure{Refused, "system", err}
 }
 
-// fileFailure says what it means that a file of the job does not do.
+// fileFailure says what it means that a file of the job does not do, before
+// anything was sent.
 func fileFailure(doing string, err error) *failure {
 	if isShortage(err) {
 		return shortage(err)

@@ -65,7 +65,7 @@ func (p *process) open(x *jobspec.Exec, outputs ...*capture) error {
 	var err error
 	switch {
 	case x.StdinFile != "":
-		if stdin, err = os.Open(x.StdinFile); err != nil {
+		if stdin, err = openRegular(x.StdinFile); err != nil {
 			return fileFailure("read stdin file", err)
 		}
 	case len(x.Stdin) > 0:

@@ -46,7 +46,7 @@ func (s *saving) commit() (string, error) {
 		s.err = os.Rename(s.f.Name(), s.path)
 	}
 	if s.err != nil {
-		return "", fileFailure("save output", s.err)
+		return "", fail(Broken, "file", "save output: %w", s.err)
 	}
 	return s.path, nil
 }
