@@ -111,6 +111,9 @@ func (s *Schedule) champion(k *key, now limits.Time) (*lane, sight) {
 	var champion *lane
 	var sight sight
 	for _, l := range lanes {
+		if l.by != nil && l.by.full() {
+			continue // as at the last look; most lanes are passed here
+		}
 		if champion == nil || l.rank.Before(champion.rank) {
 			if seen := s.look(l, now); seen != blocked {
 				champion, sight = l, seen

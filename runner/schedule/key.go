@@ -148,11 +148,13 @@ func (s *Schedule) look(l *lane, now limits.Time) sight {
 	if l.asking {
 		return blocked
 	}
+	l.by = nil
 	at, on, cause := l.pausedUntil(now)
 	for _, k := range l.keys {
 		if !k.permits(l.rank, now) {
 			if at == 0 {
 				at, on, cause = k.noPermit.until, k, causeOf(k.id.Kind)
+				l.by = k
 			}
 			s.blameAndWake(l, at, on, cause, now)
 			return blocked

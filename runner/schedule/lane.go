@@ -27,6 +27,7 @@ type lane struct {
 	// Whom the lane has waited for, up to settled.
 	cause   Cause
 	block   limits.Key
+	by      *key // that had no permit at the last look; nil if that was not it
 	settled limits.Time
 	waited  Waits
 }
