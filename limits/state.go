@@ -22,14 +22,19 @@ package limits
 //     claim still holds nothing, so there is no cycle of waits.
 //
 // Invariants: inUse is the number of granted claims that need the key; a
-// refused claim has changed no permit and no token.
+// refused claim has changed no permit and no token; a key is dropped only when
+// it is as a new one would be.
 type State struct {
 	keys    map[Key]*keyState
 	claims  map[ClaimID]*claim // granted and waiting
 	spare   []*claim           // for reuse, so that a grant allocates nothing
 	touched []*keyState        // by the batch under way, each once
 	batch   uint64             // its number
+	sweepAt int                // keys to have before the idle ones are looked for
 }
+
+// manyKeys is how many keys are kept before idle ones are dropped.
+const manyKeys = 1024
 
 // patience is how many claims of lower rank may pass a waiting one before a
 // permit of each of its keys is set aside for it.
@@ -39,7 +44,8 @@ const patience = 64
 type keyState struct {
 	key    Key
 	limit  Limit
-	inUse  int64
+	claims int   // that need it, granted or waiting
+	inUse  int64 // by those granted
 	bucket Bucket
 	pause  Time
 
@@ -98,6 +104,22 @@ func (s *State) Sync(now Time, batch *Batch, reply *Reply) {
 			reply.Levels = append(reply.Levels, Level{Key: k.key, Bucket: k.bucket, Pause: k.pause})
 		}
 	}
+	if len(s.keys) > max(s.sweepAt, manyKeys) {
+		s.sweep(now)
+		s.sweepAt = 2 * len(s.keys)
+	}
+}
+
+// sweep drops the keys that are as if nobody had ever used them: a stream may
+// name millions.
+func (s *State) sweep(now Time) {
+	for key, k := range s.keys {
+		k.refill(now)
+		full := k.limit.Rate.Per == 0 || k.bucket == Full(k.limit, now)
+		if k.claims == 0 && k.pause <= now && full {
+			delete(s.keys, key)
+		}
+	}
 }
 
 // answer decides one claim; before holds the verdicts of those in front of it.
@@ -133,6 +155,7 @@ func (s *State) enter(asked *Claim, now Time) *claim {
 		s.claims[asked.ID] = c
 	} else {
 		c.leaveQueues()
+		c.dropNeeds()
 	}
 	c.id, c.rank, c.needs, c.pair, c.pairKey = asked.ID, asked.Rank, c.needs[:0], asked.Pair, nil
 	if c.pair.Kind == Pair {
@@ -141,7 +164,9 @@ func (s *State) enter(asked *Claim, now Time) *claim {
 		}
 	}
 	for _, n := range asked.Needs {
-		c.needs = append(c.needs, need{s.touch(n.Key, n.Limit, now), n.Cost})
+		k := s.touch(n.Key, n.Limit, now)
+		k.claims++
+		c.needs = append(c.needs, need{k, n.Cost})
 	}
 	return c
 }
@@ -230,6 +255,7 @@ func (s *State) giveBack(id ClaimID, now Time, refund bool) {
 // forget ends a claim that is on no key any more.
 func (s *State) forget(c *claim) {
 	delete(s.claims, c.id)
+	c.dropNeeds()
 	*c = claim{needs: c.needs[:0]}
 	s.spare = append(s.spare, c)
 }
@@ -404,6 +430,14 @@ func (c *claim) wait(v Verdict, k *keyState) {
 			n.saver = c
 		}
 	}
+}
+
+// dropNeeds lets go of the claim's keys.
+func (c *claim) dropNeeds() {
+	for _, n := range c.needs {
+		n.claims--
+	}
+	c.needs = c.needs[:0]
 }
 
 // leaveQueues takes the claim off the keys that know it as their best-ranked.
