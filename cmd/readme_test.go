@@ -1,0 +1,256 @@
+package cmd_test
+
+import (
+	"bytes"
+	"go/ast"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentlimit/cmd"
+	"agentlimit/runner/results"
+)
+
+// block is a fenced block of README.md.
+type block struct {
+	line int // of the fence
+	kind string
+	text string
+}
+
+// file returns the name that a job file's first line gives it.
+func (b block) file() string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(b.text, "# "), "\n")
+	return name
+}
+
+func readme(t *testing.T) (text string, blocks []block) {
+	t.Helper()
+	data, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = string(data)
+	for _, at := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatchIndex(text, -1) {
+		blocks = append(blocks, block{1 + strings.Count(text[:at[0]], "\n"), text[at[2]:at[3]], text[at[4]:at[5]]})
+	}
+	return text, blocks
+}
+
+// TestReadmeExamples does what README.md shows: its job files are valid, and its
+// commands say what stands below them.
+func TestReadmeExamples(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are for a shell")
+	}
+	_, blocks := readme(t)
+	server := newServer()
+	t.Cleanup(server.Close)
+	for _, b := range blocks {
+		t.Run("line "+strconv.Itoa(b.line), func(t *testing.T) {
+			t.Parallel()
+			dir := readmeDir(t, blocks)
+			switch b.kind {
+			case "yaml":
+				runShell(t, dir, "API_TOKEN=a-long-secret agentlimit validate "+b.file())
+			case "console":
+				commands, want := transcript(b.text)
+				commands = strings.ReplaceAll(commands, "http://localhost:8080", server.URL)
+				got := runShell(t, dir, commands)
+				if diff := cmp.Diff(steady(want), steady(got)); want != "" && diff != "" {
+					t.Errorf("%s(-README +got):\n%s", commands, diff)
+				}
+			default:
+				t.Errorf("README.md:%d: a block of %q: want yaml or console", b.line, b.kind)
+			}
+		})
+	}
+}
+
+// readmeDir returns a folder in which the commands of README.md find its files.
+func readmeDir(t *testing.T, blocks []block) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../examples")); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		if b.kind == "yaml" {
+			if err := os.WriteFile(filepath.Join(dir, b.file()), []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// transcript splits what a terminal showed into the commands and what they said.
+// The command that runs these very tests is left to the gate.
+func transcript(text string) (commands, said string) {
+	for line := range strings.Lines(text) {
+		command, found := strings.CutPrefix(line, "$ ")
+		switch {
+		case !found:
+			said += line
+		case command != "go test ./...\n":
+			commands += strings.Replace(command, "go run . ", "agentlimit ", 1)
+		}
+	}
+	return commands, said
+}
+
+// runShell runs commands and returns what they said. If they do not ask for the
+// exit code, it must be 0 after each.
+func runShell(t *testing.T, dir, commands string) string {
+	t.Helper()
+	if !strings.Contains(commands, "$?") {
+		commands = "set -e\n" + commands
+	}
+	c := exec.CommandContext(t.Context(), "sh", "-c", commands)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "API_TOKEN=a-long-secret")
+	said, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", commands, err, said)
+	}
+	return string(said)
+}
+
+var (
+	// What comes behind the peak in the table of keys was measured.
+	measured = regexp.MustCompile(`(?m)^(  (?:key|\w+/\S+) +\S+ +\S+) .*$`)
+	duration = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
+	moment   = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)`)
+	oneOf    = regexp.MustCompile(`such as \S+:`)
+)
+
+// steady leaves out of what a command said what is different each time.
+func steady(said string) string {
+	said = measured.ReplaceAllString(said, "$1")
+	said = oneOf.ReplaceAllString(said, "such as JOB:")
+	return moment.ReplaceAllString(duration.ReplaceAllString(said, "TIME"), "MOMENT")
+}
+
+// TestGateRunsTheReadme keeps the two commands that a newcomer is told, and that the
+// gate runs, the same.
+func TestGateRunsTheReadme(t *testing.T) {
+	text, _ := readme(t)
+	gate, err := os.ReadFile("../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"go run . run --overwrite examples/quickstart.yaml", "go test ./..."} {
+		if !strings.Contains(text, "\n$ "+command+"\n") {
+			t.Errorf("README.md does not have the command %q", command)
+		}
+		if !strings.Contains(string(gate), "\nstep "+command+"\n") {
+			t.Errorf(".ci/run does not have the step %q", command)
+		}
+	}
+}
+
+// TestReadmeIsComplete wants README.md to name every field of a job file and of a
+// record, every flag and every command.
+func TestReadmeIsComplete(t *testing.T) {
+	text, _ := readme(t)
+	for what, names := range map[string][]string{
+		"the field of a job file": jobFileFields(t),
+		"the field of a record":   recordFields(reflect.TypeFor[results.Record]()),
+		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
+		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
+		"the command":             helpNames(t, `(?m)^  ([a-z]+)  +[A-Z]`, "--help"),
+	} {
+		if len(names) == 0 {
+			t.Errorf("%s: none was found", what)
+		}
+		for _, name := range names {
+			if !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, "`"+name+" ") {
+				t.Errorf("README.md does not have %s %q", what, name)
+			}
+		}
+	}
+}
+
+// jobFileFields are the keys that the package jobspec knows: those in lists named
+// …Keys, and those that it names where it reads a block.
+func jobFileFields(t *testing.T) []string {
+	var names []string
+	add := func(list []ast.Expr) {
+		for _, e := range list {
+			if text, ok := e.(*ast.BasicLit); ok {
+				name, err := strconv.Unquote(text.Value)
+				if err == nil && name != "" {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	for file, parsed := range sources(t) {
+		if !strings.HasPrefix(file, "jobspec/") || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				if list, ok := slices.Concat(n.Values, []ast.Expr{nil})[0].(*ast.CompositeLit); ok && strings.HasSuffix(n.Names[0].Name, "Keys") {
+					add(list.Elts)
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "block" || f.Sel.Name == "mapping") {
+					add(n.Args)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// recordFields are the names of a record's fields, those of its parts included. A
+// stream's fields are told of by their ends, and nothing writes a hint yet.
+func recordFields(t reflect.Type) []string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[results.Record]().PkgPath() {
+		return nil
+	}
+	var names []string
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" || name == "hint" {
+			continue
+		}
+		for _, stream := range []string{"stdout_", "stderr_"} {
+			if end, found := strings.CutPrefix(name, stream); found {
+				name = "_" + end
+			}
+		}
+		names = append(append(names, name), recordFields(field.Type)...)
+	}
+	return names
+}
+
+// helpNames are the names that the help of a command lists.
+func helpNames(t *testing.T, pattern string, args ...string) []string {
+	var help bytes.Buffer
+	if code := cmd.Run(t.Context(), args, nil, &help, &help); code != 0 {
+		t.Errorf("agentlimit %q: exit code %d", args, code)
+	}
+	var names []string
+	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(help.String(), -1) {
+		if found[1] != "--help" {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
