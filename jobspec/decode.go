@@ -10,47 +10,43 @@ import (
 )
 
 // decoder turns nodes into what they mean and collects what is wrong. Its
-// methods return a zero value where they report an error, and take a node that
-// is not nil unless they say otherwise.
+// methods return a zero value where they report an error.
 type decoder struct {
-	*rules
-	errs     Errors
-	warnings []Warning
-
-	// Of the job at hand:
-	path    string // what paths to its values begin with
-	own     *node
-	partial bool     // these are the defaults: what a job must have may be absent
-	id      string   // its id, once known
-	named   bool     // it names its id
-	usesID  bool     // ${job:id} was met
-	secrets []string // that were put in
-	hashed  []byte   // what its hash covers
-
-	// Kept from job to job, to be used again:
-	body        twin
-	needs       []limits.Need
-	lastPattern *regexp.Regexp
-}
-
-// rules are what all jobs of a run share.
-type rules struct {
 	values
-	root     *node // the joined documents, without jobs
 	defaults *node // nil: none
 	table    limits.Table
 	pools    []string // patterns of the entries in limits.pools
+
+	errs     Errors
+	warnings []Warning
+
+	// What is being read, and the path to it:
+	root *node
+	path string
+	job  *Job
+
+	// Kept from job to job, to be used again:
+	buffer  []byte
+	needs   []limits.Need
+	pattern *regexp.Regexp
 }
+
+// begin makes n, which stands at path, what is being read.
+func (d *decoder) begin(n *node, path string) { d.root, d.path = n, path }
 
 func (d *decoder) fail(n *node, format string, args ...any) {
 	d.failAt(n.pos(), n, format, args...)
 }
 
+// failKey reports what is wrong with the name of n.
+func (d *decoder) failKey(n *node, format string, args ...any) {
+	d.failAt(n.keyPos(), n, format, args...)
+}
+
 func (d *decoder) failAt(pos Position, n *node, format string, args ...any) {
-	if len(d.errs) >= maxErrors {
-		return
+	if len(d.errs) < maxErrors {
+		d.errs.add(&Error{Pos: pos, Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)})
 	}
-	d.errs.add(&Error{Pos: pos, Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)})
 }
 
 func (d *decoder) warn(n *node, format string, args ...any) {
@@ -77,37 +73,67 @@ func (d *decoder) wrong(n *node, want string) {
 
 // pathOf spells the way to n from the top of its file.
 func (d *decoder) pathOf(n *node) string {
-	path, found := d.own.pathTo(n)
-	if found {
-		path = d.path + path
-	} else {
-		path, _ = d.root.pathTo(n)
-	}
-	return strings.TrimPrefix(path, ".")
+	path, _ := d.root.pathTo(n)
+	return strings.TrimPrefix(d.path+path, ".")
 }
 
-// mapping reports whether n is a mapping whose keys are all known.
-func (d *decoder) mapping(n *node, known ...string) bool {
+// field is one key that a mapping may have, and what reads its value.
+type field[T any] struct {
+	key  string
+	read func(d *decoder, to *T, n *node)
+}
+
+// fields reads the mapping n into to, in the order of known, and refuses all
+// other keys.
+func fields[T any](d *decoder, to *T, n *node, known []field[T]) {
 	if n.kind != mapping {
-		d.wrong(n, "want a mapping of "+strings.Join(known, ", "))
-		return false
+		d.wrong(n, "want a mapping of "+strings.Join(keys(known), ", "))
+		return
 	}
-	ok := true
 	for _, kid := range n.kids {
-		if !slices.Contains(known, kid.key) {
-			d.failAt(kid.keyPos(), kid, "unknown key%s", didYouMean(kid.key, known))
-			ok = false
+		if !slices.ContainsFunc(known, func(f field[T]) bool { return f.key == kid.key }) {
+			d.failKey(kid, "unknown key%s", didYouMean(kid.key, keys(known)))
 		}
 	}
-	return ok
+	for _, f := range known {
+		if kid := n.get(f.key); kid != nil {
+			f.read(d, to, kid)
+		}
+	}
 }
 
-func didYouMean(typed string, known []string) string {
-	if word := nearest(typed, known); word != "" {
-		return fmt.Sprintf(": did you mean %q?", word)
+func keys[T any](known []field[T]) (all []string) {
+	for _, f := range known {
+		all = append(all, f.key)
 	}
-	if 0 < len(known) && len(known) <= 10 {
-		return ": want " + strings.Join(known, ", ")
+	return all
+}
+
+// pairs calls read with each value of a mapping from names of the user's own.
+func (d *decoder) pairs(n *node, read func(*node)) {
+	if n.kind != mapping {
+		d.wrong(n, "want a mapping from names to values")
+		return
 	}
-	return ""
+	for _, kid := range n.kids {
+		read(kid)
+	}
+}
+
+// items returns what a list holds.
+func (d *decoder) items(n *node) []*node {
+	if n.kind != list {
+		d.wrong(n, "want a list")
+		return nil
+	}
+	return n.kids
+}
+
+// each reads the items of a list.
+func each[T any](d *decoder, n *node, read func(*node) T) []T {
+	all := []T{}
+	for _, item := range d.items(n) {
+		all = append(all, read(item))
+	}
+	return all
 }

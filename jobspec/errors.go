@@ -48,7 +48,8 @@ func (e Errors) Error() string {
 // add keeps what is new: a fault in the defaults is met again by every job.
 func (e *Errors) add(more ...*Error) {
 	for _, one := range more {
-		if !slices.ContainsFunc(*e, func(have *Error) bool { return *have == *one }) {
+		known := func(have *Error) bool { return have.Pos == one.Pos && have.Text == one.Text }
+		if !slices.ContainsFunc(*e, known) {
 			*e = append(*e, one)
 		}
 	}
@@ -84,24 +85,28 @@ type Warning struct {
 // String spells the place and what is doubtful there.
 func (w Warning) String() string { return w.Pos.String() + ": " + w.Text }
 
-// nearest returns the word of known that typed was probably meant to be, and
-// "" if none is near.
-func nearest(typed string, known []string) string {
-	best, least := "", min(len(typed), 40)/2+1
+// didYouMean ends a message about a name that is not known.
+func didYouMean(typed string, known []string) string {
+	best, least := "", len(typed)/2+1
 	for _, word := range known {
-		if n := distance(strings.ToLower(typed), word, least); n < least {
+		if len(typed) > 40 {
+			break
+		}
+		if n := distance(strings.ToLower(typed), word); n < least {
 			best, least = word, n
 		}
 	}
-	return best
+	switch {
+	case best != "":
+		return fmt.Sprintf(": did you mean %q?", best)
+	case 0 < len(known) && len(known) <= 10:
+		return ": want " + strings.Join(known, ", ")
+	}
+	return ""
 }
 
-// distance counts the letters to add, drop or change to make b of a. It may
-// stop counting at limit.
-func distance(a, b string, limit int) int {
-	if max(len(a)-len(b), len(b)-len(a)) >= limit {
-		return limit
-	}
+// distance counts the letters to add, drop or change to make b of a.
+func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

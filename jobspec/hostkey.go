@@ -13,26 +13,23 @@ import (
 	"agentlimit/limits"
 )
 
+var (
+	errHost = errors.New("want a host name, such as api.example.com, gpu-box:8080 or [::1]")
+	errPort = errors.New("want a port between 1 and 65535")
+)
+
 // HostKey returns the host key of an http or https URL: lower case, IDNA to
 // ASCII, no trailing dot, no user info, the port only where it is not the
 // scheme's default, IPv6 in brackets. An error never quotes the URL, which may
 // hold secrets.
 func HostKey(u *url.URL) (string, error) {
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("want a URL that begins with http:// or https://")
+	switch u.Scheme {
+	case "http":
+		return hostKey(u.Hostname(), u.Port(), "80")
+	case "https":
+		return hostKey(u.Hostname(), u.Port(), "443")
 	}
-	name, err := hostName(u.Hostname())
-	if err != nil {
-		return "", err
-	}
-	port, err := portNumber(u.Port())
-	switch {
-	case err != nil:
-		return "", err
-	case port == "" || port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https":
-		return name, nil
-	}
-	return name + ":" + port, nil
+	return "", errors.New("want a URL that begins with http:// or https://")
 }
 
 // HostTag returns the host key that a user names outright, such as "gpu-box",
@@ -40,28 +37,20 @@ func HostKey(u *url.URL) (string, error) {
 // of URLs leave them out, so the two would never meet.
 func HostTag(s string) (string, error) {
 	name, port, err := net.SplitHostPort(s)
-	switch {
-	case err == nil && port == "":
+	if err == nil && port == "" {
 		return "", errPort
-	case err == nil:
-	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && strings.Contains(s, ":"):
-		name = s[1 : len(s)-1]
-	default:
+	}
+	if err != nil {
 		name = s
+		if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && strings.Contains(s, ":") {
+			name = s[1 : len(s)-1]
+		}
 	}
-	if name, err = hostName(name); err != nil {
-		return "", err
-	}
-	port, err = portNumber(port)
-	switch {
-	case err != nil:
-		return "", err
-	case port == "80" || port == "443":
+	key, err := hostKey(name, port, "")
+	if strings.HasSuffix(key, ":80") || strings.HasSuffix(key, ":443") {
 		return "", errors.New("leave out :80 and :443: a host's key has a port only where it is not the scheme's default")
-	case port == "":
-		return name, nil
 	}
-	return name + ":" + port, nil
+	return key, err
 }
 
 // KeyPattern returns the pattern of a limit entry as keys are spelled: a name,
@@ -76,23 +65,26 @@ func KeyPattern(kind limits.Kind, s string) (string, error) {
 	case !wild:
 		return HostTag(s)
 	}
-	// The suffix need not begin where a label does.
-	dot := ""
-	if suffix[0] == '.' || suffix[0] == ':' {
-		dot, suffix = suffix[:1], suffix[1:]
-	}
-	if dot == ":" {
-		port, err := portNumber(suffix)
-		return "*:" + port, err
-	}
-	suffix, err := HostTag(suffix)
-	return "*" + dot + suffix, err
+	// The suffix need not begin where a label does; a letter makes it a name.
+	key, err := HostTag("x" + suffix)
+	return "*" + strings.TrimPrefix(key, "x"), err
 }
 
-var (
-	errHost = errors.New("want a host name, such as api.example.com, gpu-box:8080 or [::1]")
-	errPort = errors.New("want a port between 1 and 65535")
-)
+// hostKey leaves out the port that is standard.
+func hostKey(name, port, standard string) (string, error) {
+	name, err := hostName(name)
+	if err != nil || port == "" {
+		return name, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", errPort
+	}
+	if port = strconv.FormatUint(n, 10); port == standard {
+		return name, nil
+	}
+	return name + ":" + port, nil
+}
 
 // hostName returns a host's name or address as keys spell it.
 func hostName(s string) (string, error) {
@@ -103,18 +95,14 @@ func hostName(s string) (string, error) {
 		}
 		return "[" + addr.String() + "]", nil
 	}
-	s = strings.TrimSuffix(s, ".")
-	// The HTTP client maps names in the same way.
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			ascii, err := idna.Lookup.ToASCII(s)
-			if err != nil {
-				return "", errHost
-			}
-			s = strings.TrimSuffix(ascii, ".")
-			break
+	// The HTTP client maps names beyond ASCII in the same way.
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
+		var err error
+		if s, err = idna.Lookup.ToASCII(s); err != nil {
+			return "", errHost
 		}
 	}
+	s = strings.TrimSuffix(s, ".")
 	if strings.Contains("."+s+".", "..") || strings.ContainsFunc(s, notInHost) {
 		return "", errHost
 	}
@@ -125,16 +113,4 @@ func hostName(s string) (string, error) {
 // tag of the user's own, so more is let pass than DNS has.
 func notInHost(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("/\\:*?#@%[]<>\"^`{|}", r)
-}
-
-// portNumber returns a port without leading zeros, and "" for none.
-func portNumber(s string) (string, error) {
-	if s == "" {
-		return "", nil
-	}
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 {
-		return "", errPort
-	}
-	return strconv.FormatUint(n, 10), nil
 }

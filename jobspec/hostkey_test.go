@@ -29,6 +29,7 @@ var hostKeys = []struct{ about, url, want string }{
 	{"only a port", "http://:80/", ""},
 	{"only a dot", "http://./", ""},
 	{"an empty label", "http://a..b/", ""},
+	{"two dots at the end", "http://0../", ""},
 	{"a scheme that is not HTTP", "ftp://h/", ""},
 	{"a port out of range", "http://h:65536/", ""},
 	{"port zero", "http://h:0/", ""},
@@ -50,7 +51,7 @@ func TestHostKey(t *testing.T) {
 func TestHostTag(t *testing.T) {
 	for typed, want := range map[string]string{
 		"gpu-box": "gpu-box", "GPU:8080": "gpu:8080", "[0::1]:81": "[::1]:81", "[::1]": "[::1]", "::1": "[::1]", "h.": "h", "1.2.3.4:5": "1.2.3.4:5",
-		"": "", "a/b": "", "a b": "", "h:": "", "h:x": "", "h:80": "", "h:443": "", "[h]": "", "[::1": "", "a:b:c": "", "*": "", "u@h": "", ":81": "", "[": "", "]:1": "",
+		"": "", "0..": "", "a/b": "", "a b": "", "h:": "", "h:x": "", "h:80": "", "h:443": "", "[h]": "", "[::1": "", "a:b:c": "", "*": "", "u@h": "", ":81": "", "[": "", "]:1": "",
 	} {
 		got, err := jobspec.HostTag(typed)
 		if got != want || (err == nil) != (want != "") {

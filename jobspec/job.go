@@ -3,8 +3,6 @@ package jobspec
 import (
 	"fmt"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"agentlimit/limits"
@@ -84,35 +82,6 @@ func (j *Job) Needs(dst []limits.Need, table *limits.Table) []limits.Need {
 		add(limits.Pool, pool, j.PoolCost[i])
 	}
 	return dst
-}
-
-// Hide puts *** in the place of the job's secrets, as they were put in.
-func (j *Job) Hide(s string) string {
-	for _, secret := range j.Secrets {
-		s = strings.ReplaceAll(s, secret, "***")
-	}
-	return s
-}
-
-// Shown spells what the job does in one line, for people: secrets are hidden,
-// and a URL's user info and query left out.
-func (j *Job) Shown() string {
-	// Secrets go first: quoting or cutting could leave a part of one.
-	if j.HTTP == nil {
-		argv := j.Exec.Argv
-		if j.Exec.Shell != "" {
-			argv = []string{"/bin/sh", "-c", j.Exec.Shell}
-		}
-		var words []string
-		for _, word := range argv {
-			words = append(words, strconv.Quote(j.Hide(word)))
-		}
-		return strings.Join(words, " ")
-	}
-	where, _, _ := strings.Cut(j.Hide(j.HTTP.URL), "?")
-	scheme, rest, _ := strings.Cut(where, "://")
-	host, path, _ := strings.Cut(rest, "/")
-	return j.HTTP.Method + " " + scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path
 }
 
 // When is a moment that may be relative to the start of the run. The zero When

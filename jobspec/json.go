@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,10 +18,11 @@ type jsonParser struct {
 	in    bytes.Reader
 	dec   *jsontext.Decoder
 	data  []byte
-	seen  int   // bytes of data that were read
-	at    place // behind them
+	at    place // of the last value
+	seen  int   // bytes of data in front of it
 	names map[string]string
-	nodes arena
+	nodes []node // for every value
+	free  []node // for the rest of this one
 }
 
 func newJSONParser(f *file) *jsonParser {
@@ -32,16 +34,17 @@ func newJSONParser(f *file) *jsonParser {
 // parse reads the one value in data, which starts at line.
 func (p *jsonParser) parse(data []byte, line int) (*node, *Error) {
 	p.data, p.seen, p.at = data, 0, place{int32(line), 1}
-	p.nodes.used = 0
+	p.free = p.nodes
 	p.in.Reset(data)
 	p.dec.Reset(&p.in)
 	n, err := p.value(1)
 	if err == nil {
-		p.start()
-		if _, err = p.dec.ReadToken(); err == io.EOF {
+		var more jsontext.Value
+		if more, err = p.dec.ReadValue(); err == io.EOF {
 			return n, nil
 		}
 		if err == nil {
+			p.place(len(more))
 			err = errors.New("more than one value")
 		}
 	}
@@ -50,138 +53,112 @@ func (p *jsonParser) parse(data []byte, line int) (*node, *Error) {
 
 // fault says what is wrong, and where.
 func (p *jsonParser) fault(err error) *Error {
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
-		err = syntax.Err
-		if from := int(syntax.ByteOffset); from > p.seen && from <= len(p.data) {
-			p.at = p.at.after(p.data[p.seen:from])
-		}
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			err = errors.New("doubled key " + jsontextQuote(syntax.JSONPointer.LastToken()))
+	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
+		p.at = p.at.after(p.data[p.seen:])
+		return &Error{Pos: p.file.position(p.at), Text: "the JSON value is cut short"}
+	}
+	if syntax, found := errors.AsType[*jsontext.SyntacticError](err); found {
+		p.at = p.at.after(p.data[p.seen:max(p.seen, int(syntax.ByteOffset))])
+		if err = syntax.Err; errors.Is(err, jsontext.ErrDuplicateName) {
+			err = errors.New("doubled key " + strconv.Quote(syntax.JSONPointer.LastToken()))
 		}
 	}
-	text := strings.TrimPrefix(err.Error(), "jsontext: ")
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		text = "the JSON value is cut short"
-	}
-	return &Error{Pos: p.file.position(p.at), Text: text}
+	return &Error{Pos: p.file.position(p.at), Text: strings.TrimPrefix(err.Error(), "jsontext: ")}
 }
 
-func jsontextQuote(s string) string {
-	b, _ := jsontext.AppendQuote(nil, s)
-	return string(b)
-}
-
-// start returns the place of the next token.
-func (p *jsonParser) start() place {
-	end := p.seen
-	for end < len(p.data) && strings.IndexByte(" \t\r\n:,", p.data[end]) >= 0 {
-		end++
-	}
-	p.advance(end)
+// place returns where the last size bytes that were read begin.
+func (p *jsonParser) place(size int) place {
+	begin := int(p.dec.InputOffset()) - size
+	p.at = p.at.after(p.data[p.seen:begin])
+	p.seen = begin
 	return p.at
 }
 
-func (p *jsonParser) advance(end int) {
-	p.at = p.at.after(p.data[p.seen:end])
-	p.seen = end
-}
-
 func (p *jsonParser) value(depth int) (*node, error) {
+	opening := p.dec.PeekKind()
+	if opening != '{' && opening != '[' {
+		return p.scalar()
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	n := p.node(list, 1)
+	if opening == '{' {
+		n.kind = mapping
+	}
 	if depth > maxDepth {
 		return nil, errors.New(errDeep)
 	}
-	n := p.nodes.next()
-	n.file, n.at = p.file, p.start()
-	token, err := p.dec.ReadToken()
-	if err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
+	closing := opening + 2 // as ASCII has them
+	for p.dec.PeekKind() != closing {
+		var key string
+		var keyAt place
+		if n.kind == mapping {
+			raw, err := p.dec.ReadValue()
+			if err != nil {
+				return nil, err
+			}
+			key, keyAt = p.name(raw), p.place(len(raw))
 		}
-		return nil, err
+		kid, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		kid.key, kid.keyAt = key, keyAt
+		n.kids = append(n.kids, kid)
 	}
-	switch token.Kind() {
-	case 'n':
-		n.kind, n.text = null, "null"
-	case 't', 'f':
-		n.kind, n.text = boolean, token.String()
-	case '"':
-		n.kind, n.text = quoted, token.String()
-	case '0':
-		n.kind, n.text = plain, token.String()
-	case '[':
-		n.kind = list
-		err = p.items(n, depth)
-	case '{':
-		n.kind = mapping
-		err = p.fields(n, depth)
-	}
-	if err == nil {
-		p.advance(int(p.dec.InputOffset()))
-	}
+	_, err := p.dec.ReadToken()
 	return n, err
 }
 
-func (p *jsonParser) items(n *node, depth int) error {
-	p.advance(int(p.dec.InputOffset()))
-	for p.dec.PeekKind() != ']' {
-		kid, err := p.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		n.kids = append(n.kids, kid)
+func (p *jsonParser) scalar() (*node, error) {
+	raw, err := p.dec.ReadValue()
+	if err != nil {
+		return nil, err
 	}
-	_, err := p.dec.ReadToken()
-	return err
+	n := p.node(plain, len(raw))
+	switch raw.Kind() {
+	case '"':
+		n.kind, n.text = quoted, unquote(raw)
+		return n, nil
+	case 'n':
+		n.kind = null
+	case 't', 'f':
+		n.kind = boolean
+	}
+	n.text = string(raw)
+	return n, nil
 }
 
-func (p *jsonParser) fields(n *node, depth int) error {
-	p.advance(int(p.dec.InputOffset()))
-	for p.dec.PeekKind() != '}' {
-		at := p.start()
-		name, err := p.dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		key := p.name(name)
-		p.advance(int(p.dec.InputOffset()))
-		kid, err := p.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		kid.key, kid.keyAt = key, at
-		n.kids = append(n.kids, kid)
+// node returns a node for the value that was just read, or begun with size bytes.
+func (p *jsonParser) node(k kind, size int) *node {
+	if len(p.free) == 0 {
+		p.nodes = make([]node, 2*len(p.nodes)+32)
+		p.free = p.nodes
 	}
-	_, err := p.dec.ReadToken()
-	return err
+	n := &p.free[0]
+	p.free = p.free[1:]
+	*n = node{kind: k, file: p.file, at: p.place(size), kids: n.kids[:0]}
+	return n
 }
 
 // name returns the string that raw spells. Most names come again in every line,
 // so a few are kept.
 func (p *jsonParser) name(raw jsontext.Value) string {
-	if name, found := p.names[string(raw)]; found {
-		return name
+	name, found := p.names[string(raw)]
+	if !found {
+		name = unquote(raw)
+		if len(p.names) < 100 {
+			p.names[string(raw)] = name
+		}
 	}
-	name, _ := jsontext.AppendUnquote(nil, raw)
-	if len(p.names) < 100 {
-		p.names[string(raw)] = string(name)
-	}
-	return string(name)
+	return name
 }
 
-// arena hands out nodes that are used again after used is set to 0.
-type arena struct {
-	chunks [][]node
-	used   int
-}
-
-func (a *arena) next() *node {
-	const size = 64
-	if a.used == len(a.chunks)*size {
-		a.chunks = append(a.chunks, make([]node, size))
+func unquote(raw jsontext.Value) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
 	}
-	n := &a.chunks[a.used/size][a.used%size]
-	a.used++
-	*n = node{kids: n.kids[:0]}
-	return n
+	text, _ := jsontext.AppendUnquote(nil, raw)
+	return string(text)
 }

@@ -1,14 +1,17 @@
 package jobspec
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
 // maxDepth bounds how deep lists and mappings may be nested in a file.
 const maxDepth = 100
+
+var errDeep = fmt.Sprintf("nested more than %d deep", maxDepth)
 
 // kind says what a node is.
 type kind uint8
@@ -23,8 +26,7 @@ const (
 )
 
 // node is one value of a job file. Both parsers make the same tree, so that
-// everything behind them is written once. A node is not changed once it is made;
-// YAML aliases share their kids.
+// everything behind them is written once. A node is not changed once it is made.
 type node struct {
 	kind  kind
 	text  string // of a scalar, as typed
@@ -38,6 +40,19 @@ type node struct {
 // place is a line and a column in characters, both from 1.
 type place struct{ line, column int32 }
 
+// after returns the place behind text that starts at p.
+func (p place) after(text []byte) place {
+	for _, b := range text {
+		switch {
+		case b == '\n':
+			p = place{p.line + 1, 1}
+		case utf8.RuneStart(b):
+			p.column++
+		}
+	}
+	return p
+}
+
 // file is one job file.
 type file struct {
 	name string // as the user named it; "<stdin>" for standard input
@@ -49,6 +64,14 @@ func newFile(name string) *file {
 		return &file{name: "<stdin>"}
 	}
 	return &file{name: name, dir: filepath.Dir(name)}
+}
+
+// path returns p, which was typed in the file, as the working folder sees it.
+func (f *file) path(p string) string {
+	if p == "" || f.dir == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(f.dir, p)
 }
 
 func (f *file) position(at place) Position {
@@ -70,19 +93,13 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// items returns the kids of a list, and nil for everything else. It takes nil.
-func (n *node) items() []*node {
-	if n == nil || n.kind != list {
-		return nil
-	}
-	return n.kids
-}
+func byKey(a, b *node) int { return strings.Compare(a.key, b.key) }
 
 // pathTo spells the way from n down to target, such as ".http.url" or "[2]".
 // Only messages need it, so nodes do not know their parents.
 func (n *node) pathTo(target *node) (path string, found bool) {
-	if n == nil || n == target {
-		return "", n == target
+	if n == target {
+		return "", true
 	}
 	for i, kid := range n.kids {
 		if rest, found := kid.pathTo(target); found {
@@ -95,83 +112,54 @@ func (n *node) pathTo(target *node) (path string, found bool) {
 	return "", false
 }
 
-// join returns what a and b say together. They may share mappings; any other
-// value that both have must be the same, else it is given to differ.
-func join(a, b *node, differ func(a, b *node)) *node {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	case a.kind != mapping || b.kind != mapping:
-		if !same(a, b) {
-			differ(a, b)
+// choices are the keys of a call that stand for one another.
+var choices = [][]string{{"body", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"}}
+
+// rival returns the value of n that key would replace: that of its name (for
+// headers in any case), or of another choice of a call.
+func (n *node) rival(key string) *node {
+	for _, kid := range n.kids {
+		switch {
+		case kid.key == key, n.key == "headers" && strings.EqualFold(kid.key, key):
+			return kid
+		case n.key == "http" || n.key == "exec":
+			for _, keys := range choices {
+				if slices.Contains(keys, kid.key) && slices.Contains(keys, key) {
+					return kid
+				}
+			}
 		}
+	}
+	return nil
+}
+
+// join lays the mapping a over the mapping b; meet says what becomes of a value
+// of a that has a rival in b. Either may be nil.
+func join(a, b *node, meet func(a, b *node) *node) *node {
+	if b == nil {
 		return a
+	}
+	if a == nil {
+		return b
 	}
 	both := *a
-	both.kids = nil
-	for _, kid := range a.kids {
-		both.kids = append(both.kids, join(kid, b.get(kid.key), differ))
-	}
+	both.kids = make([]*node, 0, len(a.kids)+len(b.kids))
 	for _, kid := range b.kids {
-		if a.get(kid.key) == nil {
+		if a.rival(kid.key) == nil {
 			both.kids = append(both.kids, kid)
 		}
+	}
+	for _, kid := range a.kids {
+		if other := b.rival(kid.key); other != nil {
+			kid = meet(kid, other)
+		}
+		both.kids = append(both.kids, kid)
 	}
 	return &both
 }
 
-// same reports whether a and b were typed alike.
+// same reports whether a and b were typed alike, but for quotes.
 func same(a, b *node) bool {
-	if a.text != b.text || a.key != b.key || len(a.kids) != len(b.kids) || (a.kind >= list || b.kind >= list) && a.kind != b.kind {
-		return false
-	}
-	for i := range a.kids {
-		if !same(a.kids[i], b.kids[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// byteMark is the mark that some editors put in front of UTF-8.
-var byteMark = []byte("\xef\xbb\xbf")
-
-// checkText refuses what no job file may hold: UTF-16, bytes that are not UTF-8,
-// and NUL. The data begins at start.
-func checkText(f *file, data []byte, start place) *Error {
-	at, text := 0, ""
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		text = "UTF-16: save the file as UTF-8"
-	} else if at = bytes.IndexByte(data, 0); at >= 0 {
-		text = "a NUL byte: save the file as UTF-8 text"
-	} else if !utf8.Valid(data) {
-		text = "a byte that is not UTF-8"
-		at = 0
-		for rest := data; ; {
-			r, size := utf8.DecodeRune(rest)
-			if r == utf8.RuneError && size == 1 {
-				break
-			}
-			rest, at = rest[size:], at+size
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return &Error{Pos: f.position(start.after(data[:at])), Text: text}
-}
-
-// after returns the place behind text that starts at p.
-func (p place) after(text []byte) place {
-	for _, b := range text {
-		switch {
-		case b == '\n':
-			p = place{p.line + 1, 1}
-		case utf8.RuneStart(b):
-			p.column++
-		}
-	}
-	return p
+	return a.key == b.key && a.text == b.text && (a.kind == b.kind || a.kind < list && b.kind < list) &&
+		slices.EqualFunc(a.kids, b.kids, same)
 }

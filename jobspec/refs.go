@@ -1,9 +1,9 @@
 package jobspec
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
@@ -12,148 +12,143 @@ import (
 // in bodies.
 const shortSecret = 8
 
-// allowed says which references a field may hold.
-type allowed uint8
-
-const (
-	openRefs   allowed = 1 << iota // values that are no secrets
-	secretRefs                     // secrets
-	jobRefs                        // ${job:id}
-)
-
-// values is what references stand for. It is made once for all jobs.
+// values is what references stand for.
 type values struct {
 	vars   map[string]string
-	public map[string]bool // environment variables that are no secrets
-	lookup func(string) (string, bool)
-	env    map[string]envValue // looked up before
-	shell  []EnvVar            // the vars as commands in a shell get them
+	shell  []EnvVar                    // the vars as commands in a shell get them
+	public map[string]bool             // environment variables that are no secrets
+	lookup func(string) (string, bool) // of the environment
+	env    map[string]string           // looked up before, the same for the whole run
 }
 
-func newValues(lookup func(string) (string, bool)) values {
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	return values{make(map[string]string), make(map[string]bool), lookup, make(map[string]envValue), nil}
-}
+// use says what a text with references is for.
+type use uint8
 
-type envValue struct {
-	value string
-	err   error
-}
+const (
+	forCall use = iota // it may hold secrets
+	forAll             // it may not
+	forPath            // nor may what is put in lead to another folder
+	forHash            // secrets and the job's id stay by name
+)
 
-// getenv returns an environment variable, the same for as long as the run lasts.
-func (v *values) getenv(name string) (value string, first bool, err error) {
-	have, known := v.env[name]
-	if !known {
-		var set bool
-		have.value, set = v.lookup(name)
-		switch {
-		case !set:
-			have.err = fmt.Errorf("the environment variable %s is not set", name)
-		case have.value == "":
-			have.err = fmt.Errorf("the environment variable %s is empty", name)
-		}
-		v.env[name] = have
-	}
-	return have.value, !known, have.err
-}
+// text returns a text of a call, with its references put in. It is not empty.
+func (d *decoder) text(n *node) string { return d.expand(n, d.str(n), forCall) }
 
-// expand puts the references of s, which is typed at n, in. The second result
-// names secrets and the job's id instead of holding them: it is what a job's
-// hash covers. Values that were put in are not looked at again.
-func (d *decoder) expand(n *node, s string, may allowed) (value, named string) {
+// textOrEmpty is text for where an empty text in quotes means something.
+func (d *decoder) textOrEmpty(n *node) string { return d.expand(n, d.strOrEmpty(n), forCall) }
+
+// open returns a text that may hold no secrets.
+func (d *decoder) open(n *node) string { return d.expand(n, d.str(n), forAll) }
+
+// filePath returns a path of a call, relative to the file that it is written in.
+func (d *decoder) filePath(n *node) string { return n.file.path(d.text(n)) }
+
+// expand puts the references of s, which is typed at n, in. Values that were put
+// in are not looked at again.
+func (d *decoder) expand(n *node, s string, as use) string {
 	if !strings.Contains(s, "${") {
-		return s, s
+		return s
 	}
-	var v, byName strings.Builder
+	var b strings.Builder
 	for {
 		text, rest, found := strings.Cut(s, "${")
 		if !found {
-			v.WriteString(s)
-			byName.WriteString(s)
-			return v.String(), byName.String()
+			b.WriteString(s)
+			return b.String()
 		}
-		if plain, literal := strings.CutSuffix(text, "$"); literal {
-			v.WriteString(plain + "${")
-			byName.WriteString(plain + "$${")
+		if before, literal := strings.CutSuffix(text, "$"); literal {
+			if as == forHash {
+				before = text
+			}
+			b.WriteString(before + "${")
 			s = rest
 			continue
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
-		one, secret, err := d.reference(n, ref, may)
+		value, err := d.reference(n, ref, as)
 		if err == nil && !closed {
-			err = fmt.Errorf("want a closing }")
+			err = errors.New("want a closing }")
 		}
 		if err != nil {
 			d.fail(n, "${%s}: %v", ref, err)
-			return "", ""
+			return ""
 		}
-		v.WriteString(text + one)
-		if secret {
-			one = "${" + ref + "}"
-		}
-		byName.WriteString(text + one)
+		b.WriteString(text + value)
 		s = rest
 	}
 }
 
-// reference returns what ${ref} stands for, and whether a hash names it rather
-// than its value.
-func (d *decoder) reference(n *node, ref string, may allowed) (value string, named bool, err error) {
+// reference returns what ${ref} stands for.
+func (d *decoder) reference(n *node, ref string, as use) (string, error) {
 	source, name, _ := strings.Cut(ref, ":")
 	switch {
 	case source == "var" && name != "":
 		value, known := d.vars[name]
 		if !known {
-			err = fmt.Errorf("unknown var%s", didYouMean(name, slices.Sorted(maps.Keys(d.vars))))
+			return "", fmt.Errorf("unknown var%s", didYouMean(name, slices.Sorted(maps.Keys(d.vars))))
 		}
-		return value, false, err
+		return value, nil
 	case source == "env" && name != "":
-		value, err := d.environment(n, name, may)
-		return value, true, err
-	case ref == "job:id":
-		if may&jobRefs == 0 {
-			return "", false, fmt.Errorf("a job's id cannot stand here")
+		if as == forHash {
+			return "${" + ref + "}", nil
 		}
-		d.usesID = true
-		return d.id, true, nil
+		return d.environment(n, name, as)
+	case ref == "job:id":
+		switch id := d.job.ID; {
+		case as == forHash:
+			return "${job:id}", nil
+		case n == d.root.get("id"):
+			return "", errors.New("a job's id cannot stand here")
+		case as == forPath && (id == ".." || strings.ContainsAny(id, `/\`)):
+			return "", fmt.Errorf("the id %q cannot be part of a path", id)
+		default:
+			return id, nil
+		}
 	}
-	return "", false, fmt.Errorf("unknown reference: want ${env:NAME}, ${var:NAME} or ${job:id}; $${ is a literal ${")
+	return "", errors.New("unknown reference: want ${env:NAME}, ${var:NAME} or ${job:id}; $${ is a literal ${")
 }
 
-func (d *decoder) environment(n *node, name string, may allowed) (string, error) {
-	if !d.public[name] && may&secretRefs == 0 {
+func (d *decoder) environment(n *node, name string, as use) (string, error) {
+	if !d.public[name] && as != forCall {
 		return "", fmt.Errorf("a secret cannot stand here: name %s in public_env if it is none", name)
 	}
-	value, first, err := d.getenv(name)
-	if err != nil || d.public[name] {
-		return value, err
+	value, known := d.env[name]
+	if !known {
+		var set bool
+		switch value, set = d.lookup(name); {
+		case !set:
+			return "", fmt.Errorf("the environment variable %s is not set", name)
+		case value == "":
+			return "", fmt.Errorf("the environment variable %s is empty", name)
+		case !d.public[name] && len(value) < shortSecret:
+			d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
+		}
+		d.env[name] = value
 	}
-	if first && len(value) < shortSecret {
-		d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
+	if !d.public[name] {
+		d.job.Secrets = append(d.job.Secrets, value)
 	}
-	d.secrets = append(d.secrets, value)
 	return value, nil
 }
 
-// shellVars returns the vars as VAR_NAME variables, sorted by name.
-func (d *decoder) shellVars(root *node) []EnvVar {
+// setVars takes up the vars of a mapping, for references and as VAR_NAME
+// variables, sorted by name.
+func (d *decoder) setVars(n *node) {
 	from := make(map[string]string)
-	var all []EnvVar
-	for _, name := range slices.Sorted(maps.Keys(d.vars)) {
-		variable := "VAR_" + shellName(name)
+	for _, kid := range slices.SortedFunc(slices.Values(n.kids), byKey) {
+		d.vars[kid.key] = d.str(kid)
+		variable := "VAR_" + variableName(kid.key)
 		if other, doubled := from[variable]; doubled {
-			d.fail(root.get(name), "%q and %q would both be the variable %s", other, name, variable)
+			d.fail(kid, "%q and %q would both be the variable %s", other, kid.key, variable)
 		}
-		from[variable] = name
-		all = append(all, EnvVar{variable, d.vars[name]})
+		from[variable] = kid.key
+		d.shell = append(d.shell, EnvVar{variable, d.vars[kid.key]})
 	}
-	return all
 }
 
-// shellName upper-cases a name and makes _ of what a variable's name cannot hold.
-func shellName(name string) string {
+// variableName upper-cases a name and makes _ of what a variable's name cannot
+// hold.
+func variableName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z':

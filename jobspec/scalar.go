@@ -3,22 +3,15 @@ package jobspec
 import (
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"agentlimit/limits"
 )
-
-// items returns what a list holds.
-func (d *decoder) items(n *node) []*node {
-	if n.kind != list {
-		d.wrong(n, "want a list")
-		return nil
-	}
-	return n.kids
-}
 
 // str returns a text as typed; it must not be empty.
 func (d *decoder) str(n *node) string {
@@ -47,48 +40,44 @@ func (d *decoder) strOrEmpty(n *node) string {
 	return ""
 }
 
-// open returns a text whose references are no secrets.
-func (d *decoder) open(n *node, may allowed) string {
-	value, _ := d.expand(n, d.str(n), openRefs|may)
-	return value
+// parse reads a text in a way of its own, whose errors say what is wanted.
+func parse[T any](d *decoder, n *node, read func(string) (T, error)) (v T) {
+	text := d.str(n)
+	if text == "" {
+		return v
+	}
+	v, err := read(text)
+	if err != nil {
+		d.wrong(n, err.Error())
+	}
+	return v
 }
 
-// set reads n, if it is there.
-func set[T any](to *T, n *node, read func(*node) T) {
-	if n != nil {
-		*to = read(n)
-	}
-}
+// none reports whether n lifts a limit or a default.
+func none(n *node) bool { return (n.kind == plain || n.kind == quoted) && n.text == "none" }
+
+// maxCount bounds permits and tokens; a coordinator counts in doubles.
+const maxCount = 1 << 52
 
 // whole returns a whole number from low to high.
 func (d *decoder) whole(n *node, low, high int64) int64 {
 	v, err := strconv.ParseInt(n.text, 10, 64)
-	digits := strings.TrimPrefix(n.text, "-")
 	switch {
-	case n.kind != plain || err != nil && !errors.Is(err, strconv.ErrRange) || len(digits) > 1 && digits[0] == '0' || n.text[0] == '+':
+	case n.kind != plain || err != nil || strconv.FormatInt(v, 10) != n.text:
 		d.wrong(n, "want a whole number")
-	case (err != nil || v < low || v > high) && high > 1<<31:
-		d.wrong(n, fmt.Sprintf("want a whole number of at least %d", low))
-	case err != nil || v < low || v > high:
-		d.wrong(n, fmt.Sprintf("want a whole number from %d to %d", low, high))
-	default:
+	case low <= v && v <= high:
 		return v
+	case high == maxCount:
+		d.wrong(n, fmt.Sprintf("want a whole number of at least %d", low))
+	default:
+		d.wrong(n, fmt.Sprintf("want a whole number from %d to %d", low, high))
 	}
 	return 0
 }
 
-// number is whole for a setting that is an int.
-func (d *decoder) number(low, high int64) func(*node) int {
-	return func(n *node) int { return int(d.whole(n, low, high)) }
-}
-
-// each reads the items of a list.
-func each[T any](d *decoder, n *node, read func(*node) T) []T {
-	all := []T{}
-	for _, item := range d.items(n) {
-		all = append(all, read(item))
-	}
-	return all
+// numbers reads a list of whole numbers.
+func (d *decoder) numbers(n *node, low, high int64) []int {
+	return each(d, n, func(item *node) int { return int(d.whole(item, low, high)) })
 }
 
 func (d *decoder) boolean(n *node) bool {
@@ -98,58 +87,48 @@ func (d *decoder) boolean(n *node) bool {
 	return n.text == "true"
 }
 
-// multiplier returns a number of at least 1.
+// multiplier returns a number from 1 to 1000.
 func (d *decoder) multiplier(n *node) float64 {
 	v, err := strconv.ParseFloat(n.text, 64)
-	if n.kind != plain || err != nil || !isJSONNumber(n.text) || v < 1 || v > 1000 || math.IsNaN(v) {
+	if n.kind != plain || err != nil || !isJSONNumber(n.text) || v < 1 || v > 1000 {
 		d.wrong(n, "want a number from 1 to 1000")
 	}
 	return v
 }
 
+// isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
+func isJSONNumber(s string) bool {
+	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && jsontext.Value(s).IsValid()
+}
+
 // duration returns a duration above zero.
 func (d *decoder) duration(n *node) time.Duration {
-	text := d.scalar(n)
-	v, err := limits.ParseDuration(text)
-	switch {
-	case text == "":
-	case err != nil:
-		d.wrong(n, err.Error())
-	case v <= 0:
-		d.wrong(n, "want a duration above zero")
-	}
-	return v
-}
-
-// scalar returns a text or number as typed, for a reader of its own.
-func (d *decoder) scalar(n *node) string {
-	if n.kind != plain && n.kind != quoted || n.text == "" {
-		return d.str(n)
-	}
-	return n.text
-}
-
-// none reports whether n lifts a limit or a default. It takes nil.
-func none(n *node) bool {
-	return n != nil && (n.kind == plain || n.kind == quoted) && n.text == "none"
+	return parse(d, n, func(s string) (time.Duration, error) {
+		v, err := limits.ParseDuration(s)
+		if err == nil && v <= 0 {
+			err = errors.New("want a duration above zero")
+		}
+		return v, err
+	})
 }
 
 // when returns a moment: a duration from the run's start, or RFC 3339 with a
 // zone; or none.
 func (d *decoder) when(n *node) When {
-	text := d.scalar(n)
-	if none(n) || text == "" {
+	if none(n) {
 		return When{}
 	}
-	var at time.Time
-	if err := at.UnmarshalText([]byte(text)); err == nil {
-		return When{At: at, Set: true}
-	}
-	after, err := limits.ParseDuration(text)
-	if err != nil || after <= 0 {
-		d.wrong(n, "want a duration above zero, such as 15m, or a time with its zone, such as 2030-01-02T03:04:05Z")
-	}
-	return When{After: after, Set: true}
+	return parse(d, n, func(s string) (When, error) {
+		var at time.Time
+		if at.UnmarshalText([]byte(s)) == nil {
+			return When{At: at, Set: true}, nil
+		}
+		after, err := limits.ParseDuration(s)
+		if err != nil || after <= 0 {
+			err = errors.New("want a duration above zero, such as 15m, or a time with its zone, such as 2030-01-02T03:04:05Z")
+		}
+		return When{After: after, Set: true}, err
+	})
 }
 
 // sizeUnits are the units that a size may have, in bytes.
@@ -158,24 +137,54 @@ var sizeUnits = []struct {
 	bytes int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
 
-// size returns a number of bytes.
-func (d *decoder) size(n *node) int64 {
-	text := d.scalar(n)
+// parseSize returns a number of bytes.
+func parseSize(s string) (int64, error) {
 	for _, unit := range sizeUnits {
-		count, found := strings.CutSuffix(text, unit.name)
-		if !found {
-			continue
-		}
-		v, err := strconv.ParseUint(count, 10, 32)
-		if err != nil || int64(v) > math.MaxInt64/unit.bytes {
+		if count, found := strings.CutSuffix(s, unit.name); found {
+			if v, err := strconv.ParseUint(count, 10, 32); err == nil {
+				return int64(v) * unit.bytes, nil
+			}
 			break
 		}
-		return int64(v) * unit.bytes
 	}
-	if text != "" {
-		d.wrong(n, "want a size, such as 64KiB, 1MB or a number of bytes")
+	return 0, errors.New("want a size, such as 64KiB, 1MB or a number of bytes")
+}
+
+// parseStatus reads a status, such as 404, or a class of them, such as 2xx.
+func parseStatus(s string) (StatusRange, error) {
+	class, isClass := strings.CutSuffix(s, "xx")
+	v, err := strconv.Atoi(class)
+	switch {
+	case err == nil && isClass && 1 <= v && v <= 5:
+		return StatusRange{v * 100, v*100 + 99}, nil
+	case err == nil && !isClass && 100 <= v && v <= 599:
+		return StatusRange{v, v}, nil
 	}
-	return 0
+	return StatusRange{}, errors.New("want a status from 100 to 599 or a class, such as 2xx")
+}
+
+// regexp compiles a regular expression; lines often share one.
+func (d *decoder) regexp(n *node) *regexp.Regexp {
+	return parse(d, n, func(s string) (*regexp.Regexp, error) {
+		if d.pattern != nil && d.pattern.String() == s {
+			return d.pattern, nil
+		}
+		compiled, err := regexp.Compile(s)
+		if err != nil {
+			return nil, errors.New("want a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		}
+		d.pattern = compiled
+		return compiled, nil
+	})
+}
+
+// name returns a name or an id, in which no secret may stand.
+func (d *decoder) name(n *node) string {
+	name := d.open(n)
+	if err := checkName(name); err != nil {
+		d.wrong(n, err.Error())
+	}
+	return name
 }
 
 // checkName refuses what would make two names look like one.
@@ -187,12 +196,4 @@ func checkName(s string) error {
 		return errors.New("want no control characters")
 	}
 	return nil
-}
-
-// name returns s, which was typed at n, if it may be a name or an id.
-func (d *decoder) name(n *node, s string) string {
-	if err := checkName(s); err != nil {
-		d.wrong(n, err.Error())
-	}
-	return s
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"strconv"
 	"time"
 )
 
@@ -13,22 +12,12 @@ import (
 // [Invalid], and says in d.errs all that is wrong: the files may have been
 // changed since they were checked.
 type source struct {
-	d     decoder
-	parts []*part
-	ids   ids
-	seq   int64
-
-	closes bool        // each part once it is read
-	at     int         // the current part
-	index  int         // the next job of its document
-	lines  *lineReader // of its lines; nil: not begun
-}
-
-func newSource(r *rules) *source {
-	return &source{
-		d:   decoder{rules: r},
-		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
-	}
+	d      decoder
+	parts  []*part
+	at     int // the current part
+	ids    ids
+	seq    int64
+	closes bool // each part once it is read
 }
 
 // begin makes s hand out the jobs of parts from the first on. The memory for ids
@@ -41,31 +30,27 @@ func (s *source) begin(parts []*part) error {
 	}
 	clear(s.ids.owners)
 	clear(s.ids.equal)
-	s.parts, s.at, s.index, s.lines, s.seq = parts, 0, 0, nil, 0
+	s.parts, s.at, s.seq = parts, 0, 0
 	return nil
 }
 
 // Next returns the next job.
 func (s *source) Next() (*Job, error) {
-	for ; s.at < len(s.parts); s.at, s.index, s.lines = s.at+1, 0, nil {
+	for ; s.at < len(s.parts); s.at++ {
 		p := s.parts[s.at]
 		s.d.errs = nil
-		n, path, err := s.read(p)
+		j, err := s.next(p)
 		if err == io.EOF {
 			if s.closes {
 				p.close()
 			}
 			continue
 		}
-		if err != nil {
-			var bad *Error
-			if !errors.As(err, &bad) {
-				return nil, err
-			}
+		if bad, found := errors.AsType[*Error](err); found {
 			s.d.errs.add(bad)
-			return nil, invalid(s.d.errs)
+		} else if err != nil {
+			return nil, err
 		}
-		j := s.job(p, n, path)
 		if len(s.d.errs) > 0 {
 			return nil, invalid(s.d.errs)
 		}
@@ -76,45 +61,31 @@ func (s *source) Next() (*Job, error) {
 	return nil, io.EOF
 }
 
-// read returns the next node of p that should be a job, and its path.
-func (s *source) read(p *part) (*node, string, error) {
-	if p.lines != nil {
-		if s.lines == nil {
-			s.lines = newLineReader(p)
-		}
-		n, err := s.lines.next()
-		return n, "", err
+// next returns the next job of p and sees that its id is its own.
+func (s *source) next(p *part) (*Job, error) {
+	n, path, err := p.next()
+	if err != nil {
+		return nil, err
 	}
-	jobs := p.root.get("jobs").items()
-	if s.index == len(jobs) {
-		return nil, "", io.EOF
-	}
-	s.index++
-	return jobs[s.index-1], "jobs[" + strconv.Itoa(s.index-1) + "]", nil
-}
-
-// job decodes a job and sees that its id is its own.
-func (s *source) job(p *part, n *node, path string) *Job {
-	j := s.d.job(n, path, s.ids.unnamed)
-	if p.piped() {
+	j := s.d.read(n, path, s.ids.unnamed)
+	if p.piped {
 		if len(s.d.errs) > 0 {
-			return j // another line may have its id
+			return j, nil // another line may have its id
 		}
 		now := time.Now()
 		j.Deadline, j.NotBefore = j.Deadline.from(now), j.NotBefore.from(now)
 	}
 	if j.ID == "" {
-		return j
+		return j, nil
 	}
-	o := owner{uint32(j.Pos.Line), uint16(s.at), s.d.named}
-	if first, taken := s.ids.claim(j.ID, o); taken {
+	if first, taken := s.ids.claim(j.ID, owner{int32(j.Pos.Line), int32(s.at)}); taken {
 		at := n.get("id")
 		if at == nil {
 			at = n
 		}
-		s.d.fail(at, "%q: doubled id, first at %s:%d", j.ID, s.parts[first.file].file.name, first.line)
+		s.d.fail(at, "%q: doubled id, first at %s:%d", j.ID, s.parts[first.part].file.name, first.line)
 	}
-	return j
+	return j, nil
 }
 
 // from makes w absolute for a run that started at start.
@@ -130,25 +101,25 @@ func (w When) from(start time.Time) When {
 type ids struct {
 	seed   maphash.Seed
 	owners map[uint64]owner
-	equal  map[uint64]int // how many jobs without an id have one hash, above one
+	equal  map[uint64]int // how many jobs without an id have one hash, but for the first
 }
 
-// owner is the job that has an id. It is kept small.
-type owner struct {
-	line  uint32
-	file  uint16
-	named bool // the job names its id
+// owner is the place of the job that has an id.
+type owner struct{ line, part int32 }
+
+func newIDs() ids {
+	return ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)}
 }
 
 // unnamed returns the id of a job that names none.
 func (t *ids) unnamed(hash string) string {
 	id := hash[len("sha256:"):][:12]
 	key := maphash.String(t.seed, id)
-	if o, found := t.owners[key]; !found || o.named {
+	if _, taken := t.owners[key]; !taken {
 		return id
 	}
-	t.equal[key] = max(1, t.equal[key]) + 1
-	return fmt.Sprintf("%s-%d", id, t.equal[key])
+	t.equal[key]++
+	return fmt.Sprintf("%s-%d", id, t.equal[key]+1)
 }
 
 // claim gives id to o, or returns who has it.

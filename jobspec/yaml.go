@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -16,32 +15,27 @@ import (
 // parseYAML reads the one document in data. What the parser itself lets pass
 // (doubled keys, unknown tags, a second document, aliases that refer to
 // themselves or blow up, deep nesting) is refused here. The node is nil if the
-// document is empty or so broken that nothing can be said of the rest.
+// document is empty.
 func parseYAML(f *file, data []byte) (*node, Errors) {
-	data = bytes.TrimPrefix(data, byteMark)
-	if err := checkText(f, data, place{1, 1}); err != nil {
-		return nil, Errors{err}
-	}
 	if err := checkTabs(f, data); err != nil {
 		return nil, Errors{err}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, nil
+	err := dec.Decode(&doc)
+	if err == io.EOF {
+		return nil, nil
+	}
+	if err == nil {
+		if err = dec.Decode(&second); err == nil {
+			return nil, Errors{{Pos: f.position(yamlPlace(&second)), Text: "a second document: want one a file"}}
 		}
+	}
+	if err != io.EOF {
 		return nil, Errors{yamlError(f, err)}
 	}
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		return nil, Errors{{Pos: f.position(yamlPlace(&second)), Text: "a second document: want one a file"}}
-	case !errors.Is(err, io.EOF):
-		return nil, Errors{yamlError(f, err)}
-	}
-	c := converter{file: f, anchors: make(map[*yaml.Node]*anchor)}
-	n, _ := c.convert(doc.Content[0], 1)
-	return n, c.errs
+	c := converter{file: f, open: make(map[*yaml.Node]bool)}
+	return c.convert(doc.Content[0], 1), c.errs
 }
 
 var yamlMessage = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)`)
@@ -59,8 +53,6 @@ func yamlError(f *file, err error) *Error {
 	return e
 }
 
-var errDeep = fmt.Sprintf("nested more than %d deep", maxDepth)
-
 func yamlPlace(y *yaml.Node) place { return place{int32(y.Line), int32(y.Column)} }
 
 // blockText matches a line that opens a block of text.
@@ -74,72 +66,74 @@ func checkTabs(f *file, data []byte) *Error {
 	for line := range bytes.Lines(data) {
 		number++
 		line = bytes.TrimRight(line, "\r\n")
-		rest := bytes.TrimLeft(line, " ")
-		indent := len(line) - len(rest)
-		content := bytes.TrimLeft(rest, " \t")
-		if len(content) == 0 || content[0] == '#' {
-			continue
-		}
-		if block >= 0 && indent > block {
-			continue
-		}
-		if rest[0] == '\t' {
+		indent := len(line) - len(bytes.TrimLeft(line, " "))
+		content := bytes.TrimLeft(line, " \t")
+		switch {
+		case len(content) == 0 || content[0] == '#' || block >= 0 && indent > block:
+		case line[indent] == '\t':
 			return &Error{Pos: f.position(place{number, int32(indent) + 1}), Text: "a tab in the indentation: indent with spaces"}
-		}
-		block = -1
-		if blockText.Match(line) {
+		case blockText.Match(line):
 			block = indent
+		default:
+			block = -1
 		}
 	}
 	return nil
 }
 
-// converter makes nodes of a YAML tree.
+// converter makes nodes of a YAML tree. An alias becomes a copy of what it
+// refers to. All copies together are bounded, so that a small file cannot fill
+// the memory.
 type converter struct {
 	file    *file
-	anchors map[*yaml.Node]*anchor
-	written int // nodes in the file
-	reached int // nodes with every alias counted as what it stands for
+	open    map[*yaml.Node]bool // anchored values that are being made
+	alias   *yaml.Node          // the outermost alias that is being followed
+	written int                 // nodes in the file
+	made    int                 // nodes with their copies
 	errs    Errors
 	stopped bool // an error makes the rest pointless
 }
 
-// anchor is an anchored value that aliases may stand for.
-type anchor struct {
-	node   *node // nil as long as it is being made
-	size   int
-	height int
-}
-
 func (c *converter) fail(y *yaml.Node, format string, args ...any) {
 	c.errs.add(&Error{Pos: c.file.position(yamlPlace(y)), Text: fmt.Sprintf(format, args...)})
+	c.stopped = c.stopped || len(c.errs) > maxErrors
 }
 
+// stop reports what makes the rest pointless, where the file says it.
 func (c *converter) stop(y *yaml.Node, format string, args ...any) {
+	if c.alias != nil {
+		y = c.alias
+	}
 	if !c.stopped {
 		c.fail(y, format, args...)
 	}
 	c.stopped = true
 }
 
-// convert returns the node that y stands for and how many levels it has.
-func (c *converter) convert(y *yaml.Node, depth int) (n *node, height int) {
-	n = &node{file: c.file, at: yamlPlace(y), text: y.Value}
-	if depth > maxDepth {
+func (c *converter) count(y *yaml.Node) {
+	c.made++
+	if c.alias == nil {
+		c.written++
+	} else if c.made > 10*c.written+100_000 {
+		c.stop(y, "aliases stand for more than ten times what is written")
+	}
+}
+
+// convert returns the node that y stands for.
+func (c *converter) convert(y *yaml.Node, depth int) *node {
+	n := &node{file: c.file, at: yamlPlace(y), text: y.Value}
+	if y.Kind == yaml.AliasNode {
+		return c.follow(y, depth)
+	}
+	if c.count(y); depth > maxDepth {
 		c.stop(y, "%s", errDeep)
 	}
-	if c.stopped || len(c.errs) > maxErrors {
-		return n, 1
+	if c.stopped {
+		return n
 	}
-	if y.Kind == yaml.AliasNode {
-		return c.alias(y, n, depth)
-	}
-	before := c.reached
-	c.written++
-	c.reached++
-	a := &anchor{}
 	if y.Anchor != "" {
-		c.anchors[y] = a
+		c.open[y] = true
+		defer delete(c.open, y)
 	}
 	c.checkTag(y)
 	switch y.Kind {
@@ -148,17 +142,28 @@ func (c *converter) convert(y *yaml.Node, depth int) (n *node, height int) {
 	case yaml.SequenceNode:
 		n.kind = list
 		for _, item := range y.Content {
-			kid, h := c.convert(item, depth+1)
-			n.kids = append(n.kids, kid)
-			height = max(height, h)
+			n.kids = append(n.kids, c.convert(item, depth+1))
 		}
 	case yaml.MappingNode:
 		n.kind = mapping
-		height = c.fields(y, n, depth)
+		c.fields(y, n, depth)
 	}
-	height++
-	*a = anchor{n, c.reached - before, height}
-	return n, height
+	return n
+}
+
+// follow returns what an alias refers to, as if it were written there.
+func (c *converter) follow(y *yaml.Node, depth int) *node {
+	if c.open[y.Alias] {
+		c.stop(y, "the alias %q refers to itself", "*"+y.Value)
+		return &node{file: c.file, at: yamlPlace(y)}
+	}
+	if c.alias == nil {
+		c.alias = y
+		defer func() { c.alias = nil }()
+	}
+	n := c.convert(y.Alias, depth)
+	n.at = yamlPlace(y)
+	return n
 }
 
 // tagKinds are the tags that a value may have, with what they fit.
@@ -190,69 +195,46 @@ func scalarKind(y *yaml.Node) kind {
 	return plain
 }
 
-// alias turns n, which stands where the alias was written, into what the alias
-// refers to. What all aliases stand for together is bounded, so that a small
-// file cannot fill the memory.
-func (c *converter) alias(y *yaml.Node, n *node, depth int) (*node, int) {
-	a := c.anchors[y.Alias]
-	if a == nil || a.node == nil {
-		c.stop(y, "the alias %q refers to itself", "*"+y.Value)
-		return n, 1
-	}
-	c.reached += a.size
-	if c.reached > 10*c.written+100_000 {
-		c.stop(y, "aliases stand for more than ten times what is written")
-	}
-	if depth+a.height-1 > maxDepth {
-		c.stop(y, "%s", errDeep)
-	}
-	n.kind, n.text, n.kids = a.node.kind, a.node.text, a.node.kids
-	return n, a.height
-}
-
-// fields fills the mapping n and returns how many levels its values have. The
-// values of a merge key (<<) stand behind those that the mapping has itself.
-func (c *converter) fields(y *yaml.Node, n *node, depth int) (height int) {
-	seen := make(map[string]place, len(y.Content)/2)
-	var merges []*node
+// fields fills the mapping n. The values of a merge key (<<) stand behind those
+// that the mapping has itself.
+func (c *converter) fields(y *yaml.Node, n *node, depth int) {
+	seen := make(map[string]int, len(y.Content)/2)
+	var merged []*node
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		k := y.Content[i]
+		k, value := y.Content[i], y.Content[i+1]
 		key := c.key(k)
 		if first, doubled := seen[key]; doubled {
-			c.fail(k, "%q: doubled key, first on line %d", key, first.line)
+			c.fail(k, "%q: doubled key, first on line %d", key, first)
 			continue
 		}
-		seen[key] = yamlPlace(k)
+		seen[key] = k.Line
 		if k.Tag == "!!merge" {
-			source, h := c.convert(y.Content[i+1], depth)
-			height = max(height, h-1)
-			merges = append(merges, c.sources(source)...)
+			merged = c.sources(value, depth)
 			continue
 		}
-		kid, h := c.convert(y.Content[i+1], depth+1)
+		kid := c.convert(value, depth+1)
 		kid.key, kid.keyAt = key, yamlPlace(k)
-		height = max(height, h)
 		n.kids = append(n.kids, kid)
 	}
-	for _, source := range merges {
+	for _, source := range merged {
 		for _, kid := range source.kids {
 			if _, own := seen[kid.key]; !own {
-				seen[kid.key] = kid.keyAt
+				seen[kid.key] = int(kid.keyAt.line)
 				n.kids = append(n.kids, kid)
 			}
 		}
 	}
-	return height
 }
 
-// sources returns the mappings that a merge key names.
-func (c *converter) sources(n *node) []*node {
+// sources returns the mappings that the value of a merge key stands for.
+func (c *converter) sources(y *yaml.Node, depth int) []*node {
+	n := c.convert(y, depth)
 	all := []*node{n}
 	if n.kind == list {
 		all = n.kids
 	}
 	if slices.ContainsFunc(all, func(n *node) bool { return n.kind != mapping }) && !c.stopped {
-		c.errs.add(&Error{Pos: n.pos(), Text: "want a mapping, or a list of mappings, to merge"})
+		c.fail(y, "want a mapping, or a list of mappings, to merge")
 		return nil
 	}
 	return all
@@ -260,8 +242,7 @@ func (c *converter) sources(n *node) []*node {
 
 // key returns the name that y spells, as typed.
 func (c *converter) key(y *yaml.Node) string {
-	c.written++
-	c.reached++
+	c.count(y)
 	if y.Kind == yaml.AliasNode {
 		y = y.Alias
 	}

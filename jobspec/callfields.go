@@ -1,0 +1,270 @@
+package jobspec
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/net/http/httpguts"
+)
+
+var httpFields = []field[Job]{
+	{"method", (*decoder).method},
+	{"url", (*decoder).url},
+	{"headers", (*decoder).headers},
+	{"body", func(d *decoder, j *Job, n *node) { j.HTTP.Body = []byte(d.text(n)) }},
+	{"json", (*decoder).jsonBody},
+	{"form", (*decoder).form},
+	{"body_file", func(d *decoder, j *Job, n *node) { j.HTTP.BodyFile = d.filePath(n) }},
+	{"follow_redirects", func(d *decoder, j *Job, n *node) { j.HTTP.FollowRedirects = int(d.whole(n, 0, 50)) }},
+	{"proxy", (*decoder).proxy},
+	{"tls", func(d *decoder, j *Job, n *node) { fields(d, &j.HTTP.TLS, n, tlsFields) }},
+}
+
+var tlsFields = []field[TLS]{
+	{"ca_file", func(d *decoder, t *TLS, n *node) { t.CAFile = d.filePath(n) }},
+	{"cert_file", func(d *decoder, t *TLS, n *node) { t.CertFile = d.filePath(n) }},
+	{"key_file", func(d *decoder, t *TLS, n *node) { t.KeyFile = d.filePath(n) }},
+	{"insecure", func(d *decoder, t *TLS, n *node) { t.Insecure = d.boolean(n) }},
+}
+
+var execFields = []field[Exec]{
+	{"argv", (*decoder).argv},
+	{"shell", (*decoder).shellText},
+	{"dir", func(d *decoder, e *Exec, n *node) { e.Dir = d.filePath(n) }},
+	{"env", (*decoder).variables},
+	{"inherit_env", func(d *decoder, e *Exec, n *node) { e.InheritEnv = d.boolean(n) }},
+	{"stdin", func(d *decoder, e *Exec, n *node) { e.Stdin = []byte(d.text(n)) }},
+	{"stdin_file", func(d *decoder, e *Exec, n *node) { e.StdinFile = d.filePath(n) }},
+}
+
+func (d *decoder) http(j *Job, n *node) {
+	j.HTTP = &HTTP{Method: "GET"}
+	fields(d, j, n, httpFields)
+	d.oneOfEach(n)
+}
+
+func (d *decoder) exec(j *Job, n *node) {
+	j.Exec = &Exec{InheritEnv: true}
+	fields(d, j.Exec, n, execFields)
+	d.oneOfEach(n)
+}
+
+// oneOfEach refuses two values where a call can have one.
+func (d *decoder) oneOfEach(n *node) {
+	for _, keys := range choices {
+		var first *node
+		for _, key := range keys {
+			if kid := n.get(key); kid != nil && first != nil {
+				d.failKey(kid, "want one of %s", strings.Join(keys, ", "))
+			} else {
+				first = cmp.Or(first, kid)
+			}
+		}
+	}
+}
+
+// completeHTTP refuses a request in which something is missing.
+func (d *decoder) completeHTTP(j *Job, n *node) {
+	if n.kind == mapping && n.get("url") == nil {
+		d.fail(n, "want a url")
+	}
+	if t := j.HTTP.TLS; (t.CertFile == "") != (t.KeyFile == "") {
+		d.fail(n, "want cert_file and key_file together")
+	}
+}
+
+// completeExec refuses a command in which something is missing.
+func (d *decoder) completeExec(_ *Job, n *node) {
+	if n.kind == mapping && n.get("argv") == nil && n.get("shell") == nil {
+		d.fail(n, "want argv or shell")
+	}
+}
+
+func (d *decoder) method(j *Job, n *node) {
+	m := d.open(n)
+	if m != "" && (m != strings.ToUpper(m) || !httpguts.ValidHeaderFieldName(m)) {
+		d.wrong(n, "want a method in upper case, such as GET")
+	}
+	j.HTTP.Method = m
+}
+
+// url reads where a request goes, and the host key unless the job names one.
+func (d *decoder) url(j *Job, n *node) {
+	j.HTTP.URL = d.text(n)
+	u := d.parseURL(n, j.HTTP.URL, "http", "https")
+	if u == nil {
+		return
+	}
+	key, err := HostKey(u)
+	if err != nil {
+		d.fail(n, "%v", err)
+	}
+	j.Host = cmp.Or(j.Host, key)
+}
+
+func (d *decoder) proxy(j *Job, n *node) {
+	j.HTTP.Proxy = d.text(n)
+	d.parseURL(n, j.HTTP.Proxy, "http", "https", "socks5")
+}
+
+// parseURL returns nil if s, which was typed at n, is no absolute URL of one of
+// the schemes. Its message does not quote s, which may hold secrets.
+func (d *decoder) parseURL(n *node, s string, schemes ...string) *url.URL {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
+		d.fail(n, "want a URL that begins with %s:// and a host (the value is not shown, it may hold secrets)", strings.Join(schemes, ":// or "))
+		return nil
+	}
+	return u
+}
+
+func (d *decoder) headers(j *Job, n *node) {
+	d.pairs(n, func(kid *node) {
+		h := Header{kid.key, d.text(kid)}
+		switch {
+		case !httpguts.ValidHeaderFieldName(h.Name):
+			d.failKey(kid, "%q: want a header name, such as Accept", h.Name)
+		case !httpguts.ValidHeaderFieldValue(h.Value):
+			d.fail(kid, "want a header value without line breaks and control characters (the value is not shown, it may be a secret)")
+		case slices.ContainsFunc(j.HTTP.Headers, func(o Header) bool { return strings.EqualFold(o.Name, h.Name) }):
+			d.failKey(kid, "doubled key")
+		}
+		j.HTTP.Headers = append(j.HTTP.Headers, h)
+	})
+}
+
+func (d *decoder) jsonBody(j *Job, n *node) {
+	d.buffer = d.json(d.buffer[:0], n, forCall)
+	j.HTTP.Body, j.HTTP.ContentType = bytes.Clone(d.buffer), "application/json"
+}
+
+// json appends n as compact JSON: keys in their order, numbers with their
+// digits. A plain scalar is null, true, false or a number only if RFC 8259 spells
+// it so.
+func (d *decoder) json(b []byte, n *node, as use) []byte {
+	switch {
+	case n.kind >= list:
+		brackets := "[]"
+		if n.kind == mapping {
+			brackets = "{}"
+		}
+		b = append(b, brackets[0])
+		for i, kid := range n.kids {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if n.kind == mapping {
+				b = append(quote(b, kid.key), ':')
+			}
+			b = d.json(b, kid, as)
+		}
+		return append(b, brackets[1])
+	case n.kind == null && n.text == "":
+		d.fail(n, `no value: want null or ""`)
+	case n.kind != quoted && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
+		return append(b, n.text...)
+	}
+	return quote(b, d.expand(n, n.text, as))
+}
+
+func quote(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s)
+	return b
+}
+
+// form encodes a form; its fields keep their order, and a list gives one name
+// several values.
+func (d *decoder) form(j *Job, n *node) {
+	var all []string
+	d.pairs(n, func(kid *node) {
+		values := []*node{kid}
+		if kid.kind == list {
+			values = kid.kids
+		}
+		for _, value := range values {
+			all = append(all, url.QueryEscape(kid.key)+"="+url.QueryEscape(d.textOrEmpty(value)))
+		}
+	})
+	j.HTTP.Body, j.HTTP.ContentType = []byte(strings.Join(all, "&")), "application/x-www-form-urlencoded"
+}
+
+func (d *decoder) argv(e *Exec, n *node) {
+	for i, item := range d.items(n) {
+		read := d.textOrEmpty
+		if i == 0 {
+			read = d.text
+		}
+		e.Argv = append(e.Argv, read(item))
+	}
+	if n.kind == list && len(n.kids) == 0 {
+		d.fail(n, "want a program and its arguments")
+	}
+}
+
+// shellText takes the text as it is: no reference is looked for, vars come as
+// variables.
+func (d *decoder) shellText(e *Exec, n *node) {
+	e.Shell, e.Env = d.str(n), slices.Clone(d.shell)
+}
+
+func (d *decoder) variables(e *Exec, n *node) {
+	d.pairs(n, func(kid *node) {
+		if strings.Contains(kid.key, "=") {
+			d.failKey(kid, "want a variable's name, without =")
+		}
+		e.Env = append(e.Env, EnvVar{kid.key, d.textOrEmpty(kid)})
+	})
+}
+
+// hash returns the hash of a call, whatever the order of its keys. What is
+// absent has no part in it, so that a new setting does not change the hashes of
+// old jobs.
+func (d *decoder) hash(n *node) string {
+	b := d.buffer[:0]
+	if n != nil {
+		b = quote(b, n.key)
+		for _, kid := range slices.SortedFunc(slices.Values(n.kids), byKey) {
+			switch b = quote(b, kid.key); kid.key {
+			case "json":
+				b = d.json(b, kid, forHash)
+			case "shell":
+				b = d.hashShell(b, kid.text)
+			default:
+				b = d.hashValue(b, kid)
+			}
+		}
+	}
+	sum := sha256.Sum256(b)
+	d.buffer = hex.AppendEncode(append(b[:0], "sha256:"...), sum[:])
+	return string(d.buffer)
+}
+
+// hashShell appends a shell's text with the vars that it names.
+func (d *decoder) hashShell(b []byte, text string) []byte {
+	for _, v := range d.shell {
+		if strings.Contains(text, v.Name) {
+			b = quote(quote(b, v.Name), v.Value)
+		}
+	}
+	return quote(b, text)
+}
+
+func (d *decoder) hashValue(b []byte, n *node) []byte {
+	if n.kind < list {
+		return quote(b, d.expand(n, n.text, forHash))
+	}
+	b = append(b, '[')
+	for _, kid := range n.kids {
+		b = d.hashValue(quote(b, kid.key), kid)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,236 @@
+package jobspec
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"agentlimit/limits"
+)
+
+const httpTimeout = time.Minute
+
+// standard is a job in which everything has its default but Timeout, which
+// depends on the kind of job.
+var standard = Job{
+	Cost: 1,
+	Retry: Retry{
+		Attempts:   4,
+		Initial:    500 * time.Millisecond,
+		Max:        30 * time.Second,
+		Multiplier: 2,
+		OnStatus:   []int{408, 425, 429, 500, 502, 503, 504},
+		OnExit:     []int{75},
+		MaxWait:    5 * time.Minute,
+	},
+	Expect: Expect{Status: []StatusRange{{200, 299}}, ExitCodes: []int{0}},
+	Output: Output{Inline: 64 << 10},
+}
+
+// The keys of a job. The id comes first, since the others may refer to it, and
+// the URL behind the host, which it must not override.
+var jobFields = []field[Job]{
+	{"id", func(d *decoder, j *Job, n *node) { j.ID = d.name(n) }},
+	{"host", (*decoder).host},
+	{"account", func(d *decoder, j *Job, n *node) { j.Account = d.name(n) }},
+	{"pools", (*decoder).joined},
+	{"priority", func(d *decoder, j *Job, n *node) { j.Priority = d.whole(n, math.MinInt32, math.MaxInt32) }},
+	{"deadline", func(d *decoder, j *Job, n *node) { j.Deadline = d.when(n) }},
+	{"not_before", func(d *decoder, j *Job, n *node) { j.NotBefore = d.when(n) }},
+	{"timeout", (*decoder).timeout},
+	{"cost", (*decoder).cost},
+	{"retry", func(d *decoder, j *Job, n *node) { fields(d, &j.Retry, n, retryFields) }},
+	{"expect", func(d *decoder, j *Job, n *node) { fields(d, &j.Expect, n, expectFields) }},
+	{"output", func(d *decoder, j *Job, n *node) { fields(d, &j.Output, n, outputFields) }},
+	{"labels", (*decoder).labels},
+	{"http", (*decoder).http},
+	{"exec", (*decoder).exec},
+}
+
+var retryFields = []field[Retry]{
+	{"attempts", func(d *decoder, r *Retry, n *node) { r.Attempts = int(d.whole(n, 1, 1000)) }},
+	{"backoff", (*decoder).backoff},
+	{"on_status", func(d *decoder, r *Retry, n *node) { r.OnStatus = d.numbers(n, 100, 599) }},
+	{"on_exit", func(d *decoder, r *Retry, n *node) { r.OnExit = d.numbers(n, 1, 255) }},
+	{"idempotent", func(d *decoder, r *Retry, n *node) { r.Idempotent = new(d.boolean(n)) }},
+	{"max_wait", (*decoder).maxWait},
+}
+
+var backoffFields = []field[Retry]{
+	{"initial", func(d *decoder, r *Retry, n *node) { r.Initial = d.duration(n) }},
+	{"max", func(d *decoder, r *Retry, n *node) { r.Max = d.duration(n) }},
+	{"multiplier", func(d *decoder, r *Retry, n *node) { r.Multiplier = d.multiplier(n) }},
+}
+
+var expectFields = []field[Expect]{
+	{"status", func(d *decoder, e *Expect, n *node) {
+		e.Status = each(d, n, func(n *node) StatusRange { return parse(d, n, parseStatus) })
+	}},
+	{"exit_codes", func(d *decoder, e *Expect, n *node) { e.ExitCodes = d.numbers(n, 0, 255) }},
+	{"body_matches", func(d *decoder, e *Expect, n *node) { e.Body = d.regexp(n) }},
+}
+
+var outputFields = []field[Output]{
+	{"inline", func(d *decoder, o *Output, n *node) { o.Inline = parse(d, n, parseSize) }},
+	{"save", func(d *decoder, o *Output, n *node) { o.Save = n.file.path(d.expand(n, d.str(n), forPath)) }},
+}
+
+// merged are the mappings of the defaults that a job's own are laid over; any
+// other value of a job replaces the default.
+var merged = []string{"retry", "backoff", "expect", "output", "labels", "http", "headers", "tls", "exec", "env"}
+
+// withDefaults returns the job n with what the defaults add to it.
+func (d *decoder) withDefaults(n *node) *node {
+	if d.defaults == nil || n.kind != mapping {
+		return n
+	}
+	var lay func(own, base *node) *node
+	lay = func(own, base *node) *node {
+		if own.kind == mapping && base.kind == mapping && slices.Contains(merged, own.key) {
+			return join(own, base, lay)
+		}
+		return own
+	}
+	all := join(n, d.defaults, lay)
+	all.kids = slices.DeleteFunc(all.kids, func(kid *node) bool {
+		return (kid.key == "http" || kid.key == "exec") && n.get(kid.key) == nil
+	})
+	return all
+}
+
+// read returns the job that n describes; d.errs says what is wrong with it. If
+// it names no id, name makes one of its hash.
+func (d *decoder) read(n *node, path string, name func(hash string) string) *Job {
+	n = d.withDefaults(n)
+	d.begin(n, path)
+	j := new(standard)
+	d.job, j.Pos = j, n.pos()
+	http, exec := n.get("http"), n.get("exec")
+	if http != nil {
+		j.Timeout = httpTimeout
+	}
+	if j.Hash = d.hash(cmp.Or(http, exec)); n.get("id") == nil {
+		j.ID = name(j.Hash)
+	}
+	fields(d, j, n, jobFields)
+	if n.kind != mapping {
+		return j
+	}
+	switch {
+	case (http == nil) == (exec == nil):
+		d.fail(n, "want one of http and exec")
+	case http != nil:
+		d.completeHTTP(j, http)
+	default:
+		d.completeExec(j, exec)
+	}
+	d.checkCosts(j, n)
+	slices.SortFunc(j.Secrets, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	j.Secrets = slices.Compact(j.Secrets)
+	return j
+}
+
+// checkDefaults reports what is wrong in the defaults, whether or not a job
+// uses it.
+func (d *decoder) checkDefaults(n *node) {
+	d.begin(n, "defaults")
+	d.job = new(standard)
+	d.job.ID = "id"
+	fields(d, d.job, n, jobFields)
+	if n.kind == mapping {
+		d.defaults = n
+	}
+}
+
+// host reads the key that a tag names.
+func (d *decoder) host(j *Job, n *node) {
+	tag := d.open(n)
+	if tag == "" {
+		return
+	}
+	var err error
+	if j.Host, err = HostTag(tag); err != nil {
+		d.wrong(n, err.Error())
+	}
+}
+
+func (d *decoder) timeout(j *Job, n *node) {
+	if j.Timeout = 0; !none(n) {
+		j.Timeout = d.duration(n)
+	}
+}
+
+func (d *decoder) maxWait(r *Retry, n *node) {
+	// Here alone 0s has a meaning: never wait on a pause.
+	if r.MaxWait = 0; n.text != "0s" {
+		r.MaxWait = d.duration(n)
+	}
+}
+
+func (d *decoder) backoff(r *Retry, n *node) {
+	fields(d, r, n, backoffFields)
+	if most := n.get("max"); most != nil && r.Max < r.Initial {
+		d.wrong(most, "want at least initial")
+	}
+	r.Max = max(r.Max, r.Initial)
+}
+
+func (d *decoder) labels(j *Job, n *node) {
+	j.Labels = make(map[string]string)
+	d.pairs(n, func(kid *node) { j.Labels[kid.key] = d.open(kid) })
+}
+
+// joined reads the pools that a job joins.
+func (d *decoder) joined(j *Job, n *node) {
+	for _, item := range d.items(n) {
+		d.join(j, item, d.str(item), 1)
+	}
+}
+
+// cost reads the tokens that a job takes. A cost for a pool joins it.
+func (d *decoder) cost(j *Job, n *node) {
+	if n.kind != mapping {
+		j.Cost = d.whole(n, 0, maxCount)
+		return
+	}
+	for _, kid := range n.kids {
+		if tokens := d.whole(kid, 0, maxCount); kid.key == "requests" {
+			j.Cost = tokens
+		} else {
+			d.join(j, kid, kid.key, tokens)
+		}
+	}
+}
+
+// join makes the job a member of a pool; the last cost counts.
+func (d *decoder) join(j *Job, n *node, pool string, tokens int64) {
+	if pool != "" && !d.knownPool(pool) {
+		d.fail(n, "unknown pool %q%s", pool, didYouMean(pool, d.pools))
+	}
+	at, member := slices.BinarySearch(j.Pools, pool)
+	if !member {
+		j.Pools = slices.Insert(j.Pools, at, pool)
+		j.PoolCost = slices.Insert(j.PoolCost, at, 0)
+	}
+	j.PoolCost[at] = tokens
+}
+
+// checkCosts refuses a cost that its bucket can never hold.
+func (d *decoder) checkCosts(j *Job, n *node) {
+	at := cmp.Or(n.get("cost"), n)
+	d.needs = j.Needs(d.needs[:0], &d.table)
+	for _, need := range d.needs {
+		if need.Limit.Rate == (limits.Rate{}) {
+			continue
+		}
+		if need.Cost > need.Limit.Burst {
+			d.fail(at, "a cost of %d is above the burst of %s, %d: it could never start", need.Cost, need.Key, need.Limit.Burst)
+		} else if err := need.Limit.Validate(); err != nil {
+			d.fail(at, "the limits of %s: %v", need.Key, err)
+		}
+	}
+}
