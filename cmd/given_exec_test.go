@@ -3,9 +3,12 @@
 package cmd_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,5 +83,40 @@ jobs:
 	}
 	if x := p.records["both-streams"].Exec; x.Stderr != zeros || !x.StderrTruncated || x.StderrBytes != 300e3 || x.StdoutTruncated {
 		t.Errorf("both-streams: %d bytes of standard error, truncated %v, want a cap of its own", x.StderrBytes, x.StderrTruncated)
+	}
+}
+
+// A stopped run says of each job that it started how that ended, never that a
+// call which was ended early went well; the others have no record.
+func TestStoppedRunTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	var came atomic.Int32
+	s := receive(t, func(_ http.ResponseWriter, r *http.Request, _ int) {
+		if came.Add(1) == 2 {
+			stop()
+		}
+		<-r.Context().Done()
+	})
+	began := time.Now()
+	p := performUntil(t, ctx, s.URL, `
+limits: {hosts: {h: {concurrency: 3}}}
+defaults: {host: h, timeout: 1m}
+jobs:
+- {id: command, exec: {argv: [sleep, "30"]}}
+- {id: get, http: {url: "${var:base}/get"}}
+- {id: post, http: {method: POST, url: "${var:base}/post", body: x}}
+`+fill(17, func(int) string { return `- {exec: {argv: [sleep, "30"]}}` }), "--grace", "1s")
+	p.exits(t, 143)
+	if took := time.Since(began); took > time.Second+late {
+		t.Errorf("the run went on for %v, its grace is 1 s", took)
+	}
+	got := make(map[string]results.Status)
+	for id, r := range p.records {
+		got[id] = r.Status
+	}
+	want := map[string]results.Status{"command": results.Interrupted, "get": results.Interrupted, "post": results.Unknown}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
 	}
 }
