@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,20 @@ func TestTopLevel(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the top level (-want +got):\n%s", diff)
+	}
+}
+
+// TestContributingNamesWhatIsThere wants each file that CONTRIBUTING.md sends people
+// to to be there.
+func TestContributingNamesWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile("`([a-z_/]+/[a-z_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		if _, err := os.Stat(filepath.Join("..", found[1])); err != nil {
+			t.Errorf("CONTRIBUTING.md: %v", err)
+		}
 	}
 }
 

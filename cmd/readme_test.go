@@ -5,11 +5,11 @@ import (
 	"go/ast"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,36 +180,25 @@ func TestReadmeIsComplete(t *testing.T) {
 	}
 }
 
-// jobFileFields are the keys that the package jobspec knows: those in lists named
-// …Keys, and those that it names where it reads a block.
+// jobFileFields are the keys that the package jobspec knows: the first words of the
+// entries of its tables, which are variables named …Fields.
 func jobFileFields(t *testing.T) []string {
 	var names []string
-	add := func(list []ast.Expr) {
-		for _, e := range list {
-			if text, ok := e.(*ast.BasicLit); ok {
-				name, err := strconv.Unquote(text.Value)
-				if err == nil && name != "" {
-					names = append(names, name)
-				}
-			}
-		}
-	}
 	for file, parsed := range sources(t) {
-		if !strings.HasPrefix(file, "jobspec/") || strings.HasSuffix(file, "_test.go") {
+		if path.Dir(file) != "jobspec" {
 			continue
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.ValueSpec:
-				if list, ok := slices.Concat(n.Values, []ast.Expr{nil})[0].(*ast.CompositeLit); ok && strings.HasSuffix(n.Names[0].Name, "Keys") {
-					add(list.Elts)
-				}
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "block" || f.Sel.Name == "mapping") {
-					add(n.Args)
-				}
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !strings.HasSuffix(spec.Names[0].Name, "Fields") {
+				return true
 			}
-			return true
+			for _, entry := range spec.Values[0].(*ast.CompositeLit).Elts {
+				word := entry.(*ast.CompositeLit).Elts[0].(*ast.BasicLit)
+				name, _ := strconv.Unquote(word.Value)
+				names = append(names, name)
+			}
+			return false
 		})
 	}
 	return names
