@@ -46,43 +46,25 @@ var execFields = []field[Exec]{
 func (d *decoder) http(j *Job, n *node) {
 	j.HTTP = &HTTP{Method: "GET"}
 	fields(d, j, n, httpFields)
-	d.oneOfEach(n)
 }
 
 func (d *decoder) exec(j *Job, n *node) {
 	j.Exec = &Exec{InheritEnv: true}
 	fields(d, j.Exec, n, execFields)
-	d.oneOfEach(n)
 }
 
-// oneOfEach refuses two values where a call can have one.
-func (d *decoder) oneOfEach(n *node) {
-	for _, keys := range choices {
-		var first *node
-		for _, key := range keys {
-			if kid := n.get(key); kid != nil && first != nil {
-				d.failKey(kid, "want one of %s", strings.Join(keys, ", "))
-			} else {
-				first = cmp.Or(first, kid)
-			}
-		}
-	}
-}
-
-// completeHTTP refuses a request in which something is missing.
-func (d *decoder) completeHTTP(j *Job, n *node) {
-	if n.kind == mapping && n.get("url") == nil {
-		d.fail(n, "want a url")
-	}
-	if t := j.HTTP.TLS; (t.CertFile == "") != (t.KeyFile == "") {
-		d.fail(n, "want cert_file and key_file together")
-	}
-}
-
-// completeExec refuses a command in which something is missing.
-func (d *decoder) completeExec(_ *Job, n *node) {
-	if n.kind == mapping && n.get("argv") == nil && n.get("shell") == nil {
-		d.fail(n, "want argv or shell")
+// complete refuses a job in which something is missing.
+func (d *decoder) complete(j *Job, n *node) {
+	http, exec := n.get("http"), n.get("exec")
+	switch {
+	case (http == nil) == (exec == nil):
+		d.fail(n, "want one of http and exec")
+	case exec != nil && exec.get("argv") == nil && exec.get("shell") == nil:
+		d.fail(exec, "want argv or shell")
+	case http != nil && http.get("url") == nil:
+		d.fail(http, "want a url")
+	case http != nil && (j.HTTP.TLS.CertFile == "") != (j.HTTP.TLS.KeyFile == ""):
+		d.fail(http, "want cert_file and key_file together")
 	}
 }
 
@@ -135,8 +117,6 @@ func (d *decoder) headers(j *Job, n *node) {
 			d.failKey(kid, "%q: want a header name, such as Accept", h.Name)
 		case !httpguts.ValidHeaderFieldValue(h.Value):
 			d.fail(kid, "want a header value without line breaks and control characters (the value is not shown, it may be a secret)")
-		case slices.ContainsFunc(j.HTTP.Headers, func(o Header) bool { return strings.EqualFold(o.Name, h.Name) }):
-			d.failKey(kid, "doubled key")
 		}
 		j.HTTP.Headers = append(j.HTTP.Headers, h)
 	})
@@ -168,7 +148,7 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 			b = d.json(b, kid, as)
 		}
 		return append(b, brackets[1])
-	case n.kind == null && n.text == "":
+	case n.kind == null && n.text == "" && as != forHash:
 		d.fail(n, `no value: want null or ""`)
 	case n.kind != quoted && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
 		return append(b, n.text...)
@@ -227,44 +207,24 @@ func (d *decoder) variables(e *Exec, n *node) {
 
 // hash returns the hash of a call, whatever the order of its keys. What is
 // absent has no part in it, so that a new setting does not change the hashes of
-// old jobs.
+// old jobs. Vars that a shell's text names belong to it.
 func (d *decoder) hash(n *node) string {
-	b := d.buffer[:0]
-	if n != nil {
-		b = quote(b, n.key)
-		for _, kid := range slices.SortedFunc(slices.Values(n.kids), byKey) {
-			switch b = quote(b, kid.key); kid.key {
-			case "json":
-				b = d.json(b, kid, forHash)
-			case "shell":
-				b = d.hashShell(b, kid.text)
-			default:
-				b = d.hashValue(b, kid)
+	d.sorted = append(d.sorted[:0], n.kids...)
+	slices.SortFunc(d.sorted, func(a, b *node) int { return strings.Compare(a.key, b.key) })
+	b := append(d.buffer[:0], n.key...)
+	for _, kid := range d.sorted {
+		if b = quote(b, kid.key); kid.key != "shell" {
+			b = d.json(b, kid, forHash)
+			continue
+		}
+		b = quote(b, kid.text)
+		for _, v := range d.shell {
+			if strings.Contains(kid.text, v.Name) {
+				b = quote(quote(b, v.Name), v.Value)
 			}
 		}
 	}
 	sum := sha256.Sum256(b)
 	d.buffer = hex.AppendEncode(append(b[:0], "sha256:"...), sum[:])
 	return string(d.buffer)
-}
-
-// hashShell appends a shell's text with the vars that it names.
-func (d *decoder) hashShell(b []byte, text string) []byte {
-	for _, v := range d.shell {
-		if strings.Contains(text, v.Name) {
-			b = quote(quote(b, v.Name), v.Value)
-		}
-	}
-	return quote(b, text)
-}
-
-func (d *decoder) hashValue(b []byte, n *node) []byte {
-	if n.kind < list {
-		return quote(b, d.expand(n, n.text, forHash))
-	}
-	b = append(b, '[')
-	for _, kid := range n.kids {
-		b = d.hashValue(quote(b, kid.key), kid)
-	}
-	return append(b, ']')
 }

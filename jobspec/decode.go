@@ -18,7 +18,7 @@ type decoder struct {
 	pools    []string // patterns of the entries in limits.pools
 
 	errs     Errors
-	warnings []Warning
+	warnings Errors
 
 	// What is being read, and the path to it:
 	root *node
@@ -27,12 +27,10 @@ type decoder struct {
 
 	// Kept from job to job, to be used again:
 	buffer  []byte
+	sorted  []*node
 	needs   []limits.Need
 	pattern *regexp.Regexp
 }
-
-// begin makes n, which stands at path, what is being read.
-func (d *decoder) begin(n *node, path string) { d.root, d.path = n, path }
 
 func (d *decoder) fail(n *node, format string, args ...any) {
 	d.failAt(n.pos(), n, format, args...)
@@ -45,12 +43,12 @@ func (d *decoder) failKey(n *node, format string, args ...any) {
 
 func (d *decoder) failAt(pos Position, n *node, format string, args ...any) {
 	if len(d.errs) < maxErrors {
-		d.errs.add(&Error{Pos: pos, Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)})
+		d.errs.add(&Error{pos, d.pathOf(n), fmt.Sprintf(format, args...)})
 	}
 }
 
 func (d *decoder) warn(n *node, format string, args ...any) {
-	d.warnings = append(d.warnings, Warning{n.pos(), fmt.Sprintf(format, args...)})
+	d.warnings.add(&Error{n.pos(), d.pathOf(n), fmt.Sprintf(format, args...)})
 }
 
 // wrong reports a value that cannot be what it should.
@@ -93,6 +91,8 @@ func fields[T any](d *decoder, to *T, n *node, known []field[T]) {
 	for _, kid := range n.kids {
 		if !slices.ContainsFunc(known, func(f field[T]) bool { return f.key == kid.key }) {
 			d.failKey(kid, "unknown key%s", didYouMean(kid.key, keys(known)))
+		} else if n.rival(kid.key) != kid {
+			d.failKey(kid, "want one of %s", strings.Join(choice(kid.key), ", "))
 		}
 	}
 	for _, f := range known {
@@ -116,6 +116,9 @@ func (d *decoder) pairs(n *node, read func(*node)) {
 		return
 	}
 	for _, kid := range n.kids {
+		if n.rival(kid.key) != kid {
+			d.failKey(kid, "doubled key")
+		}
 		read(kid)
 	}
 }

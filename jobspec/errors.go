@@ -76,52 +76,31 @@ func invalid(errs Errors) *Invalid {
 	return &Invalid{Pos: errs[0].Pos, Err: errors.New(strings.Join(all, "; "))}
 }
 
-// Warning is something in a job file that works, but may not do what is meant.
-type Warning struct {
-	Pos  Position
-	Text string
-}
-
-// String spells the place and what is doubtful there.
-func (w Warning) String() string { return w.Pos.String() + ": " + w.Text }
-
 // didYouMean ends a message about a name that is not known.
 func didYouMean(typed string, known []string) string {
-	best, least := "", len(typed)/2+1
-	for _, word := range known {
-		if len(typed) > 40 {
-			break
-		}
-		if n := distance(strings.ToLower(typed), word); n < least {
-			best, least = word, n
+	for edits := range min(4, len(typed)/2+1) {
+		for _, word := range known {
+			if near(strings.ToLower(typed), word, edits) {
+				return fmt.Sprintf(": did you mean %q?", word)
+			}
 		}
 	}
-	switch {
-	case best != "":
-		return fmt.Sprintf(": did you mean %q?", best)
-	case 0 < len(known) && len(known) <= 10:
+	if 0 < len(known) && len(known) <= 10 {
 		return ": want " + strings.Join(known, ", ")
 	}
 	return ""
 }
 
-// distance counts the letters to add, drop or change to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// near reports whether b can be made of a by adding, dropping or changing so
+// many letters.
+func near(a, b string, edits int) bool {
+	switch {
+	case edits < 0:
+		return false
+	case a == "" || b == "":
+		return len(a)+len(b) <= edits
+	case a[0] == b[0]:
+		return near(a[1:], b[1:], edits)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return near(a[1:], b, edits-1) || near(a, b[1:], edits-1) || near(a[1:], b[1:], edits-1)
 }

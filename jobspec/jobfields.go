@@ -37,8 +37,8 @@ var jobFields = []field[Job]{
 	{"account", func(d *decoder, j *Job, n *node) { j.Account = d.name(n) }},
 	{"pools", (*decoder).joined},
 	{"priority", func(d *decoder, j *Job, n *node) { j.Priority = d.whole(n, math.MinInt32, math.MaxInt32) }},
-	{"deadline", func(d *decoder, j *Job, n *node) { j.Deadline = d.when(n) }},
-	{"not_before", func(d *decoder, j *Job, n *node) { j.NotBefore = d.when(n) }},
+	{"deadline", func(d *decoder, j *Job, n *node) { j.Deadline = parse(d, n, parseWhen) }},
+	{"not_before", func(d *decoder, j *Job, n *node) { j.NotBefore = parse(d, n, parseWhen) }},
 	{"timeout", (*decoder).timeout},
 	{"cost", (*decoder).cost},
 	{"retry", func(d *decoder, j *Job, n *node) { fields(d, &j.Retry, n, retryFields) }},
@@ -59,9 +59,9 @@ var retryFields = []field[Retry]{
 }
 
 var backoffFields = []field[Retry]{
-	{"initial", func(d *decoder, r *Retry, n *node) { r.Initial = d.duration(n) }},
-	{"max", func(d *decoder, r *Retry, n *node) { r.Max = d.duration(n) }},
-	{"multiplier", func(d *decoder, r *Retry, n *node) { r.Multiplier = d.multiplier(n) }},
+	{"initial", func(d *decoder, r *Retry, n *node) { r.Initial = parse(d, n, parseDuration) }},
+	{"max", func(d *decoder, r *Retry, n *node) { r.Max = parse(d, n, parseDuration) }},
+	{"multiplier", func(d *decoder, r *Retry, n *node) { r.Multiplier = parse(d, n, parseMultiplier) }},
 }
 
 var expectFields = []field[Expect]{
@@ -104,28 +104,21 @@ func (d *decoder) withDefaults(n *node) *node {
 // it names no id, name makes one of its hash.
 func (d *decoder) read(n *node, path string, name func(hash string) string) *Job {
 	n = d.withDefaults(n)
-	d.begin(n, path)
 	j := new(standard)
-	d.job, j.Pos = j, n.pos()
-	http, exec := n.get("http"), n.get("exec")
+	j.Pos = n.pos()
+	d.root, d.path, d.job = n, path, j
+	http := n.get("http")
 	if http != nil {
 		j.Timeout = httpTimeout
 	}
-	if j.Hash = d.hash(cmp.Or(http, exec)); n.get("id") == nil {
+	if j.Hash = d.hash(cmp.Or(http, n.get("exec"), n)); n.get("id") == nil {
 		j.ID = name(j.Hash)
 	}
 	fields(d, j, n, jobFields)
 	if n.kind != mapping {
 		return j
 	}
-	switch {
-	case (http == nil) == (exec == nil):
-		d.fail(n, "want one of http and exec")
-	case http != nil:
-		d.completeHTTP(j, http)
-	default:
-		d.completeExec(j, exec)
-	}
+	d.complete(j, n)
 	d.checkCosts(j, n)
 	slices.SortFunc(j.Secrets, func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
@@ -136,8 +129,7 @@ func (d *decoder) read(n *node, path string, name func(hash string) string) *Job
 
 // checkDefaults reports what is wrong in the defaults, whether or not a job
 // uses it.
-func (d *decoder) checkDefaults(n *node) {
-	d.begin(n, "defaults")
+func (d *decoder) checkDefaults(_ *Spec, n *node) {
 	d.job = new(standard)
 	d.job.ID = "id"
 	fields(d, d.job, n, jobFields)
@@ -160,14 +152,14 @@ func (d *decoder) host(j *Job, n *node) {
 
 func (d *decoder) timeout(j *Job, n *node) {
 	if j.Timeout = 0; !none(n) {
-		j.Timeout = d.duration(n)
+		j.Timeout = parse(d, n, parseDuration)
 	}
 }
 
 func (d *decoder) maxWait(r *Retry, n *node) {
 	// Here alone 0s has a meaning: never wait on a pause.
 	if r.MaxWait = 0; n.text != "0s" {
-		r.MaxWait = d.duration(n)
+		r.MaxWait = parse(d, n, parseDuration)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"slices"
 	"strings"
 
 	"agentlimit/limits"
@@ -77,17 +78,14 @@ func (d *decoder) checkEntry(kind limits.Kind, n *node) {
 	if limit.Rate == (limits.Rate{}) {
 		d.fail(burst, "a burst without a rate limits nothing")
 	} else if least := limit.Rate.DefaultBurst(); limit.Burst < least {
-		d.warn(burst, "%s: a burst below %d cannot hold %s on real timers", d.pathOf(burst), least, limit.Rate)
+		d.warn(burst, "a burst below %d cannot hold %s on real timers", least, limit.Rate)
 	}
 }
 
 // knownPool reports whether an entry of limits.pools matches name.
 func (d *decoder) knownPool(name string) bool {
-	for _, pattern := range d.pools {
+	return slices.ContainsFunc(d.pools, func(pattern string) bool {
 		suffix, wild := strings.CutPrefix(pattern, "*")
-		if name == pattern || wild && len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+		return name == pattern || wild && len(name) > len(suffix) && strings.HasSuffix(name, suffix)
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -39,8 +38,9 @@ type Spec struct {
 	// closed behind their last job.
 	Source Source
 	// Jobs is how many jobs Source has; -1 if a pipe is among the files.
-	Jobs     int64
-	Warnings []Warning
+	Jobs int64
+	// Warnings are what works, but may not do what is meant.
+	Warnings Errors
 }
 
 // Load reads the files and checks everything but the lines of a pipe. The error
@@ -52,160 +52,141 @@ func Load(o Options) (*Spec, error) {
 	if !slices.Contains([]string{"", "yaml", "json", "jsonl"}, o.Format) {
 		return nil, fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", o.Format)
 	}
-	if o.Env == nil {
-		o.Env = os.LookupEnv
+	s := newSource(o.Env)
+	spec := &Spec{Source: s}
+	err := s.readFiles(o)
+	if err == nil {
+		s.d.shared(spec, o.Vars)
+		err = s.check(spec)
 	}
-	l := loader{options: o, spec: &Spec{}, source: &source{ids: newIDs()}}
-	l.source.d.values = values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, env: make(map[string]string)}
-	if err := l.load(); err != nil {
-		for _, p := range l.parts {
+	if err != nil {
+		for _, p := range s.parts {
 			p.close()
 		}
 		return nil, err
 	}
-	return l.spec, nil
+	return spec, nil
 }
 
-type loader struct {
-	options Options
-	spec    *Spec
-	parts   []*part
-	source  *source
-	shared  shared
-}
-
-// shared is what the documents say for all jobs, joined.
-type shared struct {
-	limits, vars, defaults *node
-	jobs                   []*node // of the document at hand
-}
-
-func (l *loader) load() error {
-	d := &l.source.d
+// readFiles opens all files and joins the documents among them.
+func (s *source) readFiles(o Options) error {
 	var broken Errors
-	for _, name := range l.options.Files {
-		p, err := open(name, l.options.Stdin)
-		l.parts = append(l.parts, p)
-		var root *node
-		var errs Errors
-		if err == nil {
-			root, errs, err = p.load(l.options.Format)
+	for _, name := range o.Files {
+		p, err := open(name, o.Stdin)
+		s.parts = append(s.parts, p)
+		if err != nil {
+			return fmt.Errorf("read job file: %w", err)
 		}
+		root, errs, err := p.load(o.Format)
 		if err != nil {
 			return fmt.Errorf("read job file: %w", err)
 		}
 		if broken.add(errs...); root != nil && len(errs) == 0 {
-			d.document(p, root, &l.shared)
+			s.d.document(p, root)
 		}
 	}
 	if len(broken) > 0 {
 		return broken
 	}
-	l.read(d)
-	return l.jobs()
+	return nil
 }
 
-var documentFields = []field[shared]{
-	{"version", func(d *decoder, _ *shared, n *node) {
-		if n.kind != plain || n.text != "1" {
-			d.wrong(n, "want 1")
-		}
-	}},
-	{"limits", func(d *decoder, s *shared, n *node) { s.limits = d.joinFiles(s.limits, n) }},
-	{"vars", func(d *decoder, s *shared, n *node) { s.vars = d.joinFiles(s.vars, n) }},
-	{"public_env", func(d *decoder, _ *shared, n *node) {
-		for _, item := range d.items(n) {
-			d.public[d.str(item)] = true
-		}
-	}},
-	{"defaults", func(d *decoder, s *shared, n *node) { s.defaults = d.joinFiles(s.defaults, n) }},
-	{"jobs", func(d *decoder, s *shared, n *node) { s.jobs = d.items(n) }},
-}
-
-// document joins a document to those before it. Keys that begin with x- are
-// free, so that anchors have a place.
-func (d *decoder) document(p *part, root *node, s *shared) {
-	root.kids = slices.DeleteFunc(root.kids, func(kid *node) bool { return strings.HasPrefix(kid.key, "x-") })
-	d.begin(root, "")
-	s.jobs = nil
-	fields(d, s, root, documentFields)
-	p.jobs = s.jobs
-}
-
-// joinFiles joins what two files say. What both say must be the same, but for
-// mappings, which they may share.
-func (d *decoder) joinFiles(before, n *node) *node {
-	if before == nil {
-		return n
+// document joins a document to those before it, but for its jobs.
+func (d *decoder) document(p *part, root *node) {
+	before := d.root
+	d.root = root
+	if root.kind == mapping {
+		root.kids = slices.DeleteFunc(root.kids, func(kid *node) bool {
+			if kid.key == "jobs" {
+				p.jobs = d.items(kid)
+			}
+			return kid.key == "jobs" || strings.HasPrefix(kid.key, "x-") // free, so that anchors have a place
+		})
+		root = join(before, root, d.agree)
+	} else {
+		fields(d, &Spec{}, root, documentFields) // says what is wanted
+		root = before
 	}
-	if before.kind == mapping && n.kind == mapping {
-		return join(before, n, d.joinFiles)
-	}
-	if !same(before, n) {
+	d.root = root
+}
+
+// agree returns what two files say together. Both may have a mapping, and name
+// variables; any other value must be the same.
+func (d *decoder) agree(before, n *node) *node {
+	switch {
+	case before.kind == mapping && n.kind == mapping:
+		return join(before, n, d.agree)
+	case n.key == "public_env":
+		both := *before
+		both.kids = slices.Concat(before.kids, n.kids)
+		return &both
+	case !same(before, n):
 		d.fail(n, "differs from %s", before.pos())
 	}
 	return before
 }
 
-// read reads what the documents share.
-func (l *loader) read(d *decoder) {
-	d.readVars(l.shared.vars, l.options.Vars)
-	if n := l.shared.limits; n != nil {
-		d.begin(n, "limits")
-		fields(d, l.spec, n, limitsFields)
-	}
-	if n := l.shared.defaults; n != nil {
-		d.checkDefaults(n)
-	}
-	l.spec.Limits = d.table
-	l.spec.PublicEnv = slices.Sorted(maps.Keys(d.public))
+// The keys of a document. The jobs are read by themselves.
+var documentFields = []field[Spec]{
+	{"version", func(d *decoder, _ *Spec, n *node) {
+		if n.kind != plain || n.text != "1" {
+			d.wrong(n, "want 1")
+		}
+	}},
+	{"limits", func(d *decoder, s *Spec, n *node) { fields(d, s, n, limitsFields) }},
+	{"vars", (*decoder).readVars},
+	{"public_env", func(d *decoder, s *Spec, n *node) {
+		for _, item := range d.items(n) {
+			d.public[d.str(item)] = true
+		}
+		s.PublicEnv = slices.Sorted(maps.Keys(d.public))
+	}},
+	{"defaults", (*decoder).checkDefaults},
+	{"jobs", nil},
 }
 
-// readVars takes up the vars of the files, and those of flags, which win.
-func (d *decoder) readVars(typed *node, flags map[string]string) {
-	vars := &node{kind: mapping, file: &file{name: "--var"}}
+// shared reads what the documents say for all jobs. Vars of flags win.
+func (d *decoder) shared(spec *Spec, flags map[string]string) {
+	vars := &node{kind: mapping, key: "vars", file: flagFile}
 	for name, value := range flags {
-		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: value, file: vars.file})
+		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: value, file: flagFile})
 	}
-	if typed != nil {
-		d.begin(typed, "vars")
-		d.pairs(typed, func(n *node) {
-			// Values are put in once: a reference in one would stay as it is.
-			if strings.Contains(n.text, "${") {
-				d.fail(n, "want plain text: put references where the var is used")
-			}
-		})
-	}
-	vars = join(vars, typed, func(flag, _ *node) *node { return flag })
-	d.begin(vars, "vars")
-	d.setVars(vars)
+	root := join(&node{kind: mapping, kids: []*node{vars}}, d.root, func(flags, typed *node) *node {
+		if typed.kind != mapping {
+			return typed
+		}
+		return join(flags, typed, func(flag, _ *node) *node { return flag })
+	})
+	d.root = root
+	fields(d, spec, root, documentFields)
+	spec.Limits = d.table
 }
 
-// jobs sends all jobs that can be read twice through the source.
-func (l *loader) jobs() error {
-	s := l.source
-	errs := s.d.errs
+// check sends all jobs that can be read twice through the source, and makes it
+// ready for the run.
+func (s *source) check(spec *Spec) error {
+	all, errs := s.parts, s.d.errs
 	piped := func(p *part) bool { return p.piped }
-	if err := s.begin(slices.DeleteFunc(slices.Clone(l.parts), piped)); err != nil {
+	err := s.begin(slices.DeleteFunc(slices.Clone(all), piped))
+	for err == nil && len(errs) < maxErrors {
+		if _, err = s.Next(); err != nil {
+			if _, bad := errors.AsType[*Invalid](err); bad {
+				err = nil
+			}
+			errs.add(s.d.errs...)
+		}
+	}
+	if spec.Jobs = s.seq; slices.ContainsFunc(all, piped) {
+		spec.Jobs = -1
+	}
+	s.parts = all
+	switch {
+	case err != nil && err != io.EOF:
 		return err
-	}
-	for len(errs) < maxErrors {
-		_, err := s.Next()
-		if err == io.EOF {
-			break
-		}
-		if _, bad := errors.AsType[*Invalid](err); err != nil && !bad {
-			return err
-		}
-		errs.add(s.d.errs...)
-	}
-	if len(errs) > 0 {
+	case len(errs) > 0:
 		return errs
 	}
-	if l.spec.Jobs = s.seq; slices.ContainsFunc(l.parts, piped) {
-		l.spec.Jobs = -1
-	}
-	l.spec.Warnings, l.spec.Source = s.d.warnings, s
+	spec.Warnings = s.d.warnings
 	s.closes = true
-	return s.begin(l.parts)
+	return s.begin(all)
 }

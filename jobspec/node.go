@@ -93,8 +93,6 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-func byKey(a, b *node) int { return strings.Compare(a.key, b.key) }
-
 // pathTo spells the way from n down to target, such as ".http.url" or "[2]".
 // Only messages need it, so nodes do not know their parents.
 func (n *node) pathTo(target *node) (path string, found bool) {
@@ -115,33 +113,34 @@ func (n *node) pathTo(target *node) (path string, found bool) {
 // choices are the keys of a call that stand for one another.
 var choices = [][]string{{"body", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"}}
 
-// rival returns the value of n that key would replace: that of its name (for
-// headers in any case), or of another choice of a call.
+// choice returns the choices that key is one of.
+func choice(key string) []string {
+	for _, keys := range choices {
+		if slices.Contains(keys, key) {
+			return keys
+		}
+	}
+	return nil
+}
+
+// rival returns the value of n that one under key would replace: that of its
+// name (for headers in any case), or of another choice of a call.
 func (n *node) rival(key string) *node {
+	var others []string
+	if n.key == "http" || n.key == "exec" {
+		others = choice(key)
+	}
 	for _, kid := range n.kids {
-		switch {
-		case kid.key == key, n.key == "headers" && strings.EqualFold(kid.key, key):
+		if kid.key == key || n.key == "headers" && strings.EqualFold(kid.key, key) || slices.Contains(others, kid.key) {
 			return kid
-		case n.key == "http" || n.key == "exec":
-			for _, keys := range choices {
-				if slices.Contains(keys, kid.key) && slices.Contains(keys, key) {
-					return kid
-				}
-			}
 		}
 	}
 	return nil
 }
 
 // join lays the mapping a over the mapping b; meet says what becomes of a value
-// of a that has a rival in b. Either may be nil.
+// of a that has a rival in b.
 func join(a, b *node, meet func(a, b *node) *node) *node {
-	if b == nil {
-		return a
-	}
-	if a == nil {
-		return b
-	}
 	both := *a
 	both.kids = make([]*node, 0, len(a.kids)+len(b.kids))
 	for _, kid := range b.kids {

@@ -28,7 +28,7 @@ const (
 	forCall use = iota // it may hold secrets
 	forAll             // it may not
 	forPath            // nor may what is put in lead to another folder
-	forHash            // secrets and the job's id stay by name
+	forHash            // all but vars stays by name
 )
 
 // text returns a text of a call, with its references put in. It is not empty.
@@ -57,9 +57,6 @@ func (d *decoder) expand(n *node, s string, as use) string {
 			return b.String()
 		}
 		if before, literal := strings.CutSuffix(text, "$"); literal {
-			if as == forHash {
-				before = text
-			}
 			b.WriteString(before + "${")
 			s = rest
 			continue
@@ -88,15 +85,12 @@ func (d *decoder) reference(n *node, ref string, as use) (string, error) {
 			return "", fmt.Errorf("unknown var%s", didYouMean(name, slices.Sorted(maps.Keys(d.vars))))
 		}
 		return value, nil
+	case as == forHash:
+		return "\x00" + ref, nil // no text that was typed looks like it
 	case source == "env" && name != "":
-		if as == forHash {
-			return "${" + ref + "}", nil
-		}
 		return d.environment(n, name, as)
 	case ref == "job:id":
 		switch id := d.job.ID; {
-		case as == forHash:
-			return "${job:id}", nil
 		case n == d.root.get("id"):
 			return "", errors.New("a job's id cannot stand here")
 		case as == forPath && (id == ".." || strings.ContainsAny(id, `/\`)):
@@ -131,18 +125,27 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 	return value, nil
 }
 
-// setVars takes up the vars of a mapping, for references and as VAR_NAME
-// variables, sorted by name.
-func (d *decoder) setVars(n *node) {
-	from := make(map[string]string)
-	for _, kid := range slices.SortedFunc(slices.Values(n.kids), byKey) {
-		d.vars[kid.key] = d.str(kid)
-		variable := "VAR_" + variableName(kid.key)
-		if other, doubled := from[variable]; doubled {
-			d.fail(kid, "%q and %q would both be the variable %s", other, kid.key, variable)
+// flagFile stands for the command line.
+var flagFile = &file{name: "--var"}
+
+// readVars takes up the vars, for references and as VAR_NAME variables, sorted by
+// name.
+func (d *decoder) readVars(_ *Spec, n *node) {
+	d.pairs(n, func(kid *node) {
+		// Values are put in once: a reference in one would stay as it is.
+		if kid.file != flagFile && strings.Contains(kid.text, "${") {
+			d.fail(kid, "want plain text: put references where the var is used")
 		}
-		from[variable] = kid.key
-		d.shell = append(d.shell, EnvVar{variable, d.vars[kid.key]})
+		d.vars[kid.key] = d.str(kid)
+	})
+	from := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(d.vars)) {
+		variable := "VAR_" + variableName(name)
+		if other, doubled := from[variable]; doubled {
+			d.fail(n.get(name), "%q and %q would both be the variable %s", other, name, variable)
+		}
+		from[variable] = name
+		d.shell = append(d.shell, EnvVar{variable, d.vars[name]})
 	}
 }
 

@@ -87,13 +87,13 @@ func (d *decoder) boolean(n *node) bool {
 	return n.text == "true"
 }
 
-// multiplier returns a number from 1 to 1000.
-func (d *decoder) multiplier(n *node) float64 {
-	v, err := strconv.ParseFloat(n.text, 64)
-	if n.kind != plain || err != nil || !isJSONNumber(n.text) || v < 1 || v > 1000 {
-		d.wrong(n, "want a number from 1 to 1000")
+// parseMultiplier reads a number from 1 to 1000.
+func parseMultiplier(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !isJSONNumber(s) || v < 1 || v > 1000 {
+		err = errors.New("want a number from 1 to 1000")
 	}
-	return v
+	return v, err
 }
 
 // isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
@@ -101,34 +101,29 @@ func isJSONNumber(s string) bool {
 	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && jsontext.Value(s).IsValid()
 }
 
-// duration returns a duration above zero.
-func (d *decoder) duration(n *node) time.Duration {
-	return parse(d, n, func(s string) (time.Duration, error) {
-		v, err := limits.ParseDuration(s)
-		if err == nil && v <= 0 {
-			err = errors.New("want a duration above zero")
-		}
-		return v, err
-	})
+// parseDuration reads a duration above zero.
+func parseDuration(s string) (time.Duration, error) {
+	v, err := limits.ParseDuration(s)
+	if err == nil && v <= 0 {
+		err = errors.New("want a duration above zero")
+	}
+	return v, err
 }
 
-// when returns a moment: a duration from the run's start, or RFC 3339 with a
-// zone; or none.
-func (d *decoder) when(n *node) When {
-	if none(n) {
-		return When{}
+// parseWhen reads a duration from the run's start, or RFC 3339 with a zone; or
+// none.
+func parseWhen(s string) (When, error) {
+	var at time.Time
+	if s == "none" {
+		return When{}, nil
+	} else if at.UnmarshalText([]byte(s)) == nil {
+		return When{At: at, Set: true}, nil
 	}
-	return parse(d, n, func(s string) (When, error) {
-		var at time.Time
-		if at.UnmarshalText([]byte(s)) == nil {
-			return When{At: at, Set: true}, nil
-		}
-		after, err := limits.ParseDuration(s)
-		if err != nil || after <= 0 {
-			err = errors.New("want a duration above zero, such as 15m, or a time with its zone, such as 2030-01-02T03:04:05Z")
-		}
-		return When{After: after, Set: true}, err
-	})
+	after, err := parseDuration(s)
+	if err != nil {
+		err = errors.New("want a duration above zero, such as 15m, or a time with its zone, such as 2030-01-02T03:04:05Z")
+	}
+	return When{After: after, Set: true}, err
 }
 
 // sizeUnits are the units that a size may have, in bytes.

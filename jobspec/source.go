@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"os"
 	"time"
 )
 
@@ -18,6 +19,19 @@ type source struct {
 	ids    ids
 	seq    int64
 	closes bool // each part once it is read
+}
+
+func newSource(lookup func(string) (string, bool)) *source {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	return &source{
+		d: decoder{
+			root:   &node{kind: mapping},
+			values: values{make(map[string]string), nil, make(map[string]bool), lookup, make(map[string]string)},
+		},
+		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
+	}
 }
 
 // begin makes s hand out the jobs of parts from the first on. The memory for ids
@@ -106,10 +120,6 @@ type ids struct {
 
 // owner is the place of the job that has an id.
 type owner struct{ line, part int32 }
-
-func newIDs() ids {
-	return ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)}
-}
 
 // unnamed returns the id of a job that names none.
 func (t *ids) unnamed(hash string) string {

@@ -38,14 +38,13 @@ func parseYAML(f *file, data []byte) (*node, Errors) {
 	return c.convert(doc.Content[0], 1), c.errs
 }
 
-var yamlMessage = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)`)
-
 // yamlError gives a syntax error the form of all others.
 func yamlError(f *file, err error) *Error {
-	e := &Error{Pos: Position{File: f.name}, Text: err.Error()}
-	if m := yamlMessage.FindStringSubmatch(e.Text); m != nil {
-		e.Pos.Line, _ = strconv.Atoi(m[1])
-		e.Text = m[2]
+	e := &Error{Pos: Position{File: f.name}, Text: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if rest, found := strings.CutPrefix(e.Text, "line "); found {
+		line, text, _ := strings.Cut(rest, ": ")
+		e.Pos.Line, _ = strconv.Atoi(line)
+		e.Text = text
 	}
 	if strings.HasPrefix(e.Text, "exceeded max depth") {
 		e.Text = errDeep
@@ -135,7 +134,9 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 		c.open[y] = true
 		defer delete(c.open, y)
 	}
-	c.checkTag(y)
+	if y.Style&yaml.TaggedStyle != 0 && !slices.Contains(tags, y.Tag) {
+		c.fail(y, "unknown tag %q", y.Tag)
+	}
 	switch y.Kind {
 	case yaml.ScalarNode:
 		n.kind = scalarKind(y)
@@ -166,23 +167,8 @@ func (c *converter) follow(y *yaml.Node, depth int) *node {
 	return n
 }
 
-// tagKinds are the tags that a value may have, with what they fit.
-var tagKinds = map[string]yaml.Kind{
-	"!!str": yaml.ScalarNode, "!!int": yaml.ScalarNode, "!!float": yaml.ScalarNode, "!!bool": yaml.ScalarNode,
-	"!!null": yaml.ScalarNode, "!!seq": yaml.SequenceNode, "!!map": yaml.MappingNode,
-}
-
-// checkTag refuses a tag that is unknown or does not fit its value.
-func (c *converter) checkTag(y *yaml.Node) {
-	if y.Style&yaml.TaggedStyle == 0 {
-		return
-	}
-	if kind, known := tagKinds[y.Tag]; !known {
-		c.fail(y, "unknown tag %q", y.Tag)
-	} else if kind != y.Kind {
-		c.fail(y, "the tag %q does not fit its value", y.Tag)
-	}
-}
+// tags are those that YAML itself gives a meaning here.
+var tags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!seq", "!!map"}
 
 func scalarKind(y *yaml.Node) kind {
 	const text = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
@@ -242,18 +228,14 @@ func (c *converter) sources(y *yaml.Node, depth int) []*node {
 
 // key returns the name that y spells, as typed.
 func (c *converter) key(y *yaml.Node) string {
-	c.count(y)
-	if y.Kind == yaml.AliasNode {
-		y = y.Alias
-	}
-	c.checkTag(y)
+	n := c.convert(y, 1)
 	switch {
-	case y.Kind != yaml.ScalarNode:
+	case n.kind >= list:
 		c.fail(y, "a list or mapping as a key: want a name")
-	case y.Value == "":
+	case n.text == "":
 		c.fail(y, "an empty key: want a name")
-	case scalarKind(y) == null:
-		c.fail(y, "%s as a key: put it in quotes", y.Value)
+	case n.kind == null:
+		c.fail(y, "%s as a key: put it in quotes", n.text)
 	}
-	return y.Value
+	return n.text
 }
