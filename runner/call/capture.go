@@ -2,13 +2,15 @@ package call
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
+	"os"
 	"sync"
 	"unicode/utf8"
 )
 
 // matchLimit is how much of a body or standard output expect.body_matches
-// searches, in bytes, if not more of it is kept anyway.
+// searches at least, in bytes; where more is kept anyway, that.
 const matchLimit = 1 << 20
 
 // buffers are what streams are read through: as much as a pipe holds.
@@ -20,17 +22,31 @@ type capture struct {
 	keep  int // bytes
 	kept  []byte
 	total int64
-	save  *saving // nil: none
+
+	save    *os.File // a temporary one; nil: none
+	saveErr error    // the first
+}
+
+// newCapture returns a capture that keeps what is needed of a stream: what the
+// record shows, what secrets may reach beyond that, and what is searched for a match.
+func (t *attempt) newCapture(save *os.File) *capture {
+	keep := int(t.Job.Output.Inline) + t.slack
+	if t.Job.Expect.Body != nil {
+		keep = max(keep, matchLimit)
+	}
+	return &capture{keep: keep, save: save}
 }
 
 // Write takes note of p. It never fails, so that a full disk does not stop the
-// stream; [saving] remembers that.
+// stream; commit tells of that.
 func (c *capture) Write(p []byte) (int, error) {
 	c.total += int64(len(p))
 	if room := c.keep - len(c.kept); room > 0 {
 		c.kept = append(c.kept, p[:min(room, len(p))]...)
 	}
-	c.save.write(p)
+	if c.save != nil && c.saveErr == nil {
+		_, c.saveErr = c.save.Write(p)
+	}
 	return len(p), nil
 }
 
@@ -38,17 +54,13 @@ func (c *capture) Write(p []byte) (int, error) {
 func (c *capture) readAll(r io.Reader) error {
 	buf := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(buf)
-	for {
-		n, err := r.Read(buf[:])
-		c.Write(buf[:n])
-		switch err {
-		case nil:
-		case io.EOF:
-			return nil
-		default:
-			return err
-		}
-	}
+	_, err := io.CopyBuffer(c, struct{ io.Reader }{r}, buf[:]) // a WriteTo would not use buf
+	return err
+}
+
+// matches reports whether what is kept of c matches as the job expects.
+func (t *attempt) matches(c *capture) bool {
+	return t.Job.Expect.Body == nil || t.Job.Expect.Body.Match(c.kept)
 }
 
 // A shown is a stream as its record shows it.
@@ -60,48 +72,32 @@ type shown struct {
 // show returns the first inline bytes, without secrets. Bytes that are not UTF-8
 // come in base64; a cut within a character is moved before it.
 func (c *capture) show(red *redactor, inline int64) shown {
-	b, redacted := red.body(c.kept, int(min(inline, int64(len(c.kept)))))
-	s := shown{truncated: c.total > inline, redacted: redacted}
-	if s.truncated {
-		b = b[:len(b)-partialRune(b)]
+	s := shown{truncated: c.total > inline}
+	text := string(c.kept[:min(len(c.kept), int(inline)+red.slack)])
+	text, s.redacted = red.body(text, int(inline))
+	for cut := range min(utf8.UTFMax, len(text)+1) {
+		if s.text = text[:len(text)-cut]; utf8.ValidString(s.text) {
+			return s
+		}
+		if !s.truncated {
+			break
+		}
 	}
-	if utf8.Valid(b) {
-		s.text = string(b)
-	} else {
-		s.text, s.encoding = base64.StdEncoding.EncodeToString(b), "base64"
-	}
+	s.text, s.encoding = base64.StdEncoding.EncodeToString([]byte(text)), "base64"
 	return s
 }
 
-// partialRune returns how many bytes at the end of b begin a character without
-// ending it.
-func partialRune(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				return 0
-			}
-			return n
-		}
+// commit puts the file, if there is one, in its place, and returns that.
+func (c *capture) commit(path string) (string, error) {
+	if c.save == nil {
+		return "", nil
 	}
-	return 0
-}
-
-// keep returns how many bytes of a stream are needed: what the record shows,
-// what secrets may reach beyond that, and what is searched for a match.
-func (t *attempt) keep() int {
-	n := int(t.Job.Output.Inline) + t.slack()
-	if t.Job.Expect.Body != nil {
-		n = max(n, matchLimit)
+	err := errors.Join(c.saveErr, c.save.Close())
+	if err == nil {
+		err = os.Rename(c.save.Name(), path)
 	}
-	return n
-}
-
-// matches searches the first [matchLimit] bytes, or all that is shown if more.
-func (t *attempt) matches(c *capture) bool {
-	if t.Job.Expect.Body == nil {
-		return true
+	if err != nil {
+		return "", fail(Broken, "file", "save output: %w", err)
 	}
-	limit := max(matchLimit, int(t.Job.Output.Inline))
-	return t.Job.Expect.Body.Match(c.kept[:min(limit, len(c.kept))])
+	return path, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,15 +35,14 @@ type Config struct {
 // Client makes attempts of requests and of commands. It keeps connections to
 // reuse them; Close it when no call is under way any more, or to end what is.
 type Client struct {
-	concurrency int
-	grace       time.Duration
-	hide        map[string]bool // query keys
-	environ     []string        // what commands inherit
+	cfg     Config
+	hide    map[string]bool // query keys
+	environ []string        // what commands inherit
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
-	stamps     sync.Map // weak.Pointer[jobspec.Job] -> os.FileInfo of its body file
+	stamps     sync.Map // weak.Pointer[jobspec.Job] -> stamp of its body file
 	mu         sync.Mutex
 	transports map[transportKey]*http.Transport
 }
@@ -51,22 +51,16 @@ var _ Caller = (*Client)(nil)
 
 // New returns a client that is ready for use.
 func New(cfg Config) *Client {
-	life, end := context.WithCancel(context.Background())
-	c := &Client{
-		concurrency: cfg.Concurrency,
-		grace:       cfg.Grace,
-		hide:        hideKeys(cfg.HideQuery),
-		environ:     slices.DeleteFunc(os.Environ(), isJobVariable),
-		life:        life,
-		end:         end,
-		transports:  make(map[transportKey]*http.Transport),
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 16
 	}
-	if c.concurrency == 0 {
-		c.concurrency = 16
+	if cfg.Grace == 0 {
+		cfg.Grace = 3 * time.Second
 	}
-	if c.grace == 0 {
-		c.grace = 3 * time.Second
-	}
+	c := &Client{cfg: cfg, hide: hideKeys(cfg.HideQuery), transports: make(map[transportKey]*http.Transport)}
+	c.life, c.end = context.WithCancel(context.Background())
+	// This process may be a job's command itself; its commands are of other jobs.
+	c.environ = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AGENTLIMIT_JOB_") })
 	return c
 }
 
@@ -84,13 +78,20 @@ func (c *Client) Close() {
 
 // Call makes one attempt; see [Caller]. The job's timeout counts from here.
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
-	t := &attempt{Attempt: a, out: Outcome{Kind: OK, Started: time.Now()}}
-	t.hurry = func() bool { return c.life.Err() != nil || errors.Is(context.Cause(parent), ErrKill) }
-	t.redactor = newRedactor(a.Job, c.hide)
 	ctx, cancel := context.WithCancelCause(parent)
-	t.cancel = cancel
 	defer cancel(nil)
+	t := &attempt{
+		Attempt:  a,
+		redactor: newRedactor(a.Job, c.hide),
+		life:     c.life,
+		parent:   parent,
+		cancel:   cancel,
+		out:      Outcome{Kind: OK, Started: time.Now()},
+	}
 	defer context.AfterFunc(c.life, func() { cancel(ErrKill) })()
+	if c.life.Err() != nil {
+		cancel(ErrKill) // now, not soon
+	}
 	if limit := a.Job.Timeout; limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -99,7 +100,7 @@ func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	if err := c.try(ctx, t); err != nil {
 		f := classify(ctx, err, t)
 		t.out.Kind = f.kind
-		t.out.Error = &results.Error{Kind: f.code, Message: t.line(f.err.Error())}
+		t.out.Error = &results.Error{Kind: f.code, Message: t.line(f.Error())}
 	}
 	t.out.Ended = time.Now()
 	return t.out
@@ -109,21 +110,36 @@ func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 type attempt struct {
 	Attempt
 	*redactor
-	cancel context.CancelCauseFunc
-	hurry  func() bool // it must end at once, grace or not
-	out    Outcome
+	life, parent context.Context
+	cancel       context.CancelCauseFunc
+	out          Outcome
+}
+
+// hurry reports whether the attempt must end at once, grace or not.
+func (t *attempt) hurry() bool {
+	return t.life.Err() != nil || errors.Is(context.Cause(t.parent), ErrKill)
 }
 
 func (c *Client) try(ctx context.Context, t *attempt) error {
-	switch {
-	case c.life.Err() != nil:
-		return fail(Cancelled, "cancelled", "cancelled: %w", ErrKill)
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case t.Job.HTTP != nil:
-		return c.request(ctx, t)
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	return c.run(ctx, t)
+	var save *os.File
+	if path := t.Job.Output.Save; path != "" {
+		// Beside its place, so a process that is killed may leave a hidden temporary
+		// file, but never half of the real one. Its mode is 0600.
+		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+		if err != nil {
+			return cannot("file", "save output", err)
+		}
+		defer os.Remove(f.Name()) // unless it was committed
+		defer f.Close()
+		save = f
+	}
+	if t.Job.HTTP != nil {
+		return c.request(ctx, t, t.newCapture(save))
+	}
+	return c.run(ctx, t, t.newCapture(save))
 }
 
 // sending calls a.Sending, if there is one.
@@ -135,7 +151,3 @@ func (a *Attempt) sending() error {
 	}
 	return nil
 }
-
-// isJobVariable reports whether a variable tells about a job that this process
-// is itself a command of. Commands get their own.
-func isJobVariable(env string) bool { return strings.HasPrefix(env, "AGENTLIMIT_JOB_") }

@@ -1,15 +1,16 @@
 package call
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"agentlimit/jobspec"
@@ -17,26 +18,22 @@ import (
 )
 
 // run makes one attempt of a command.
-func (c *Client) run(ctx context.Context, t *attempt) error {
-	save, err := newSaving(t.Job.Output.Save)
+func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
+	stderr := t.newCapture(nil)
+	p, err := c.start(ctx, t, stdout, stderr)
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), cannot("spawn", "start command", err))
 	}
-	defer save.discard()
-	stdout, stderr := &capture{keep: t.keep(), save: save}, &capture{keep: t.keep()}
-	p, err := c.start(t.Attempt, stdout, stderr)
-	if err != nil {
-		return err
-	}
-	ended := p.wait(ctx, c.grace, t.hurry)
+	p.cmd.Wait() // its error is in ProcessState
+	late := time.Now().Add(linger)
+	p.stdout.finish(late)
+	p.stderr.finish(late)
 	if p.cmd.ProcessState == nil {
 		t.out.Sent = true
 		return fail(Lost, "lost", "the system has lost the command")
 	}
-	inline := t.Job.Output.Inline
-	t.out.Exec = execRecord(p.cmd.ProcessState, stdout.show(t.redactor, inline), stderr.show(t.redactor, inline))
-	t.out.Exec.StdoutBytes, t.out.Exec.StderrBytes = stdout.total, stderr.total
-	if ended {
+	t.out.Exec = t.execRecord(p.cmd.ProcessState, stdout, stderr)
+	if p.ended {
 		t.out.Sent = true
 		return context.Cause(ctx)
 	}
@@ -44,7 +41,7 @@ func (c *Client) run(ctx context.Context, t *attempt) error {
 }
 
 // judgeExec says whether a command that ended by itself did what the job expects.
-func (t *attempt) judgeExec(stdout *capture) error {
+func (t *attempt) judgeExec(stdout *capture) (err error) {
 	switch x := t.out.Exec; {
 	case x.Signal != "":
 		return fail(Answered, "signal", "ended by signal %s", x.Signal)
@@ -53,39 +50,27 @@ func (t *attempt) judgeExec(stdout *capture) error {
 	case !t.matches(stdout):
 		return fail(Answered, "body", "standard output does not match %q", t.Job.Expect.Body)
 	}
-	saved, err := stdout.save.commit()
-	t.out.Exec.Saved = saved
+	t.out.Exec.Saved, err = stdout.commit(t.Job.Output.Save)
 	return err
 }
 
-func execRecord(state *os.ProcessState, stdout, stderr shown) *results.Exec {
-	return &results.Exec{
-		ExitCode: state.ExitCode(),
-		Signal:   signalName(state),
-
-		Stdout:          stdout.text,
-		StdoutEncoding:  stdout.encoding,
-		StdoutTruncated: stdout.truncated,
-		StdoutRedacted:  stdout.redacted,
-
-		Stderr:          stderr.text,
-		StderrEncoding:  stderr.encoding,
-		StderrTruncated: stderr.truncated,
-		StderrRedacted:  stderr.redacted,
-	}
+func (t *attempt) execRecord(state *os.ProcessState, stdout, stderr *capture) *results.Exec {
+	x := &results.Exec{ExitCode: state.ExitCode(), Signal: signalName(state)}
+	out, err := stdout.show(t.redactor, t.Job.Output.Inline), stderr.show(t.redactor, t.Job.Output.Inline)
+	x.Stdout, x.StdoutEncoding, x.StdoutBytes = out.text, out.encoding, stdout.total
+	x.StdoutTruncated, x.StdoutRedacted = out.truncated, out.redacted
+	x.Stderr, x.StderrEncoding, x.StderrBytes = err.text, err.encoding, stderr.total
+	x.StderrTruncated, x.StderrRedacted = err.truncated, err.redacted
+	return x
 }
 
 // command returns x ready to start. A program without a slash is looked up in
 // this process's PATH; one with a slash is relative to the command's folder.
-func command(x *jobspec.Exec) *exec.Cmd {
-	var cmd *exec.Cmd
+func command(ctx context.Context, x *jobspec.Exec) *exec.Cmd {
 	if x.Shell != "" {
-		cmd = shell(x.Shell)
-	} else {
-		cmd = exec.Command(x.Argv[0], x.Argv[1:]...)
+		return shell(ctx, x.Shell)
 	}
-	cmd.Dir = x.Dir
-	return cmd
+	return exec.CommandContext(ctx, x.Argv[0], x.Argv[1:]...)
 }
 
 // environment returns a command's variables; of two with one name the later counts.
@@ -108,17 +93,126 @@ func (c *Client) environment(a Attempt) []string {
 	return env
 }
 
-// startFailure says what it means that a command did not start.
-func startFailure(err error) error {
-	switch {
-	case errors.As(err, new(*failure)):
-		return err
-	case errors.Is(err, syscall.EBADF): // a handle's number would be beyond the limit
-		return shortage(syscall.EMFILE)
-	case isShortage(err):
-		return shortage(err)
-	case errors.Is(err, syscall.E2BIG):
-		err = fmt.Errorf("arguments and environment are beyond the system's limit (see getconf ARG_MAX): %w", err)
+const (
+	// linger is how long after its end a command's output may still come from what
+	// it left behind, such as a process substitution of its shell.
+	linger = 100 * time.Millisecond
+	// pipeMax is more than any pipe holds.
+	pipeMax = 1 << 20
+	// goneWithin is how long a killed group may take to disappear before the attempt
+	// ends all the same: a process in the kernel's hands cannot be hurried.
+	goneWithin = 50 * time.Millisecond
+)
+
+// A process is a command under way, in a session and process group of its own.
+type process struct {
+	cmd            *exec.Cmd
+	stdout, stderr *stream
+	ended          bool // by its context
+}
+
+// start starts the attempt's command. An input that is not given is empty.
+func (c *Client) start(ctx context.Context, t *attempt, stdout, stderr *capture) (*process, error) {
+	x := t.Job.Exec
+	cmd := command(ctx, x)
+	p := &process{cmd: cmd}
+	cmd.Dir, cmd.Env = x.Dir, c.environment(t.Attempt)
+	cmd.Cancel = func() error { p.ended = true; p.end(c.cfg.Grace, t.hurry); return nil }
+	cmd.WaitDelay = linger // for input that nobody reads
+	isolate(cmd)
+	if len(x.Stdin) > 0 {
+		cmd.Stdin = bytes.NewReader(x.Stdin)
 	}
-	return fail(Broken, "spawn", "start command: %w", err)
+	if x.StdinFile != "" {
+		f, _, err := openRegular(x.StdinFile)
+		if err != nil {
+			return nil, cannot("file", "read stdin file", err)
+		}
+		defer f.Close()
+		cmd.Stdin = f
+	}
+	var err error
+	if p.stdout, err = newStream(stdout); err != nil {
+		return nil, err
+	}
+	defer p.stdout.w.Close() // the command has its own, or there is none
+	if p.stderr, err = newStream(stderr); err != nil {
+		return nil, err
+	}
+	defer p.stderr.w.Close()
+	cmd.Stdout, cmd.Stderr = p.stdout.w, p.stderr.w
+	if err := t.sending(); err != nil {
+		return nil, err
+	}
+	return p, cmd.Start()
+}
+
+// end ends the whole group: TERM, and KILL for what is left after the grace. What
+// the leader leaves behind when it obeys has the rest of the grace as well.
+func (p *process) end(grace time.Duration, hurry func() bool) {
+	if !hurry() && terminate(p.cmd.Process) && p.gone(grace, hurry) {
+		return
+	}
+	kill(p.cmd.Process)
+	p.gone(goneWithin, func() bool { return false })
+}
+
+// gone waits until no process of the group is left, and reports whether that came
+// about in time. It looks again and again, since nobody tells it: the group's
+// members are not our children.
+func (p *process) gone(within time.Duration, hurry func() bool) bool {
+	end := time.Now().Add(within)
+	for pause := time.Millisecond; alive(p.cmd.Process); pause = min(2*pause, 20*time.Millisecond) {
+		if hurry() || time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
+
+// A stream is one output of a command, read through a pipe while it runs, so
+// that no amount of it takes disk or memory.
+type stream struct {
+	*capture
+	r, w *os.File      // our end and the command's
+	done chan struct{} // closed when the stream has been read
+}
+
+// newStream starts to read into c what will be written to the stream's w.
+func newStream(c *capture) (*stream, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{c, r, w, make(chan struct{})}
+	go s.read()
+	return s, nil
+}
+
+// read reads to the end, or until finish sets a deadline that is over. Then it
+// takes what the pipe still holds, which includes all that the command wrote
+// itself, and closes the pipe.
+func (s *stream) read() {
+	defer close(s.done)
+	defer s.r.Close()
+	if err := s.readAll(s.r); errors.Is(err, os.ErrDeadlineExceeded) {
+		s.r.SetReadDeadline(time.Now().Add(linger / 5)) // Read looks before it waits
+		s.readAll(io.LimitReader(s.r, pipeMax))
+	}
+}
+
+// finish is called when the command has ended, and returns when all is read. A
+// process left in the background may hold the pipe open for ever, so from late on
+// no more is waited for.
+func (s *stream) finish(late time.Time) {
+	select {
+	case <-s.done:
+	case <-time.After(time.Until(late)):
+		if s.r.SetReadDeadline(time.Now()) != nil { // not on Unix
+			s.r.Close()
+			return
+		}
+		<-s.done
+	}
 }

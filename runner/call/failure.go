@@ -49,20 +49,19 @@ func classify(ctx context.Context, err error, t *attempt) *failure {
 	}
 	cause := context.Cause(ctx)
 	switch {
-	case cause == errTimeout && t.Job.Exec != nil:
-		return fail(Timeout, "timeout", "not done within %v", t.Job.Timeout)
-	case cause == errTimeout && t.out.Sent:
-		return fail(Timeout, "timeout", "no whole answer within %v", t.Job.Timeout)
+	case cause == errTimeout && !t.out.Sent:
+		return fail(Timeout, "timeout", "not sent within %v", t.Job.Timeout)
 	case cause == errTimeout:
-		return fail(Timeout, "timeout", "no connection within %v", t.Job.Timeout)
+		return fail(Timeout, "timeout", "not done within %v", t.Job.Timeout)
 	case cause != nil:
 		return fail(Cancelled, "cancelled", "cancelled: %w", cause)
 	case t.out.Sent:
 		return &failure{Lost, "lost", err}
-	case isShortage(err):
-		return shortage(err)
 	case isTLS(err):
 		return &failure{Broken, "tls", err}
+	}
+	if short := shortage(err); short != nil {
+		return short
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return &failure{Refused, "connect", err}
@@ -70,37 +69,43 @@ func classify(ctx context.Context, err error, t *attempt) *failure {
 	return &failure{Broken, "request", err}
 }
 
-// isShortage reports whether err says that the machine lacks something now that
-// it may have later: handles, processes, memory, or a program that is just being
-// written.
-func isShortage(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ETXTBSY} {
-		if errors.Is(err, errno) {
-			return true
+// cannot says what it means that err came while the attempt was being prepared:
+// nothing was sent.
+func cannot(code, doing string, err error) error {
+	if errors.As(err, new(*failure)) {
+		return err
+	}
+	if short := shortage(err); short != nil {
+		return short
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		err = fmt.Errorf("arguments and environment are beyond the system's limit (see getconf ARG_MAX): %w", err)
+	}
+	return fail(Broken, code, "%s: %w", doing, err)
+}
+
+// shortages are what the machine may have too little of now and enough later.
+var shortages = []struct {
+	errno syscall.Errno
+	says  string
+}{
+	{syscall.EMFILE, "out of file handles (see ulimit -n)"},
+	{syscall.ENFILE, "out of file handles (see ulimit -n)"},
+	{syscall.EBADF, "out of file handles (see ulimit -n)"}, // a handle's number would be beyond the limit
+	{syscall.EAGAIN, "out of processes (see ulimit -u)"},
+	{syscall.ENOMEM, "out of memory"},
+	{syscall.ETXTBSY, "the program is just being written"},
+}
+
+// shortage returns nil if err is none. Nothing was sent, so it is as harmless as
+// a refused connection and repeated like one.
+func shortage(err error) *failure {
+	for _, s := range shortages {
+		if errors.Is(err, s.errno) {
+			return fail(Refused, "system", "%s: %w", s.says, err)
 		}
 	}
-	return false
-}
-
-// shortage names the limit that was hit. Nothing was sent, so it is as harmless
-// as a refused connection and repeated like one.
-func shortage(err error) *failure {
-	switch {
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		err = fmt.Errorf("out of file handles (see ulimit -n): %w", err)
-	case errors.Is(err, syscall.EAGAIN):
-		err = fmt.Errorf("out of processes (see ulimit -u): %w", err)
-	}
-	return &failure{Refused, "system", err}
-}
-
-// fileFailure says what it means that a file of the job does not do, before
-// anything was sent.
-func fileFailure(doing string, err error) *failure {
-	if isShortage(err) {
-		return shortage(err)
-	}
-	return fail(Broken, "file", "%s: %w", doing, err)
+	return nil
 }
 
 // isTLS reports whether err says that the two sides will not agree on TLS,

@@ -7,35 +7,27 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
+	"os"
+	"runtime"
+	"slices"
+	"weak"
 
 	"agentlimit/jobspec"
 	"agentlimit/runner/results"
 )
 
-// userAgent is sent where the job has no such header.
-const userAgent = "agentlimit"
-
-// request makes one attempt of a request. It follows no redirect, keeps no
-// cookie, and sends the request once at most.
-func (c *Client) request(ctx context.Context, t *attempt) error {
-	save, err := newSaving(t.Job.Output.Save)
-	if err != nil {
-		return err
-	}
-	defer save.discard()
-	file, err := c.openBody(t.Job)
-	if err != nil {
-		return err
-	}
-	defer file.close()
+// request makes one attempt of a request.
+func (c *Client) request(ctx context.Context, t *attempt, body *capture) error {
 	transport, err := c.transport(t.Job.HTTP)
 	if err != nil {
 		return err
 	}
-	g := &gate{before: t.sending, cancel: t.cancel}
-	req, err := newRequest(g.trace(ctx), t.Job.HTTP, file)
+	g := &gate{t: t}
+	req, err := newRequest(g.trace(ctx), t.Job.HTTP)
 	if err != nil {
+		return err
+	}
+	if err := c.attachFile(req, t.Job); err != nil {
 		return err
 	}
 	resp, err := transport.RoundTrip(req)
@@ -44,28 +36,21 @@ func (c *Client) request(ctx context.Context, t *attempt) error {
 		return err
 	}
 	defer resp.Body.Close()
-	body := &capture{keep: t.keep(), save: save}
 	cut := body.readAll(resp.Body)
 	t.out.HTTP = t.answer(resp, body)
 	t.out.HTTP.Truncated = t.out.HTTP.Truncated || cut != nil
 	return t.judgeHTTP(body, cut)
 }
 
-// newRequest builds the request that h says. A file, if there is one, is its body.
-func newRequest(ctx context.Context, h *jobspec.HTTP, file *fileBody) (*http.Request, error) {
+// newRequest builds the request that h says, without a body from a file.
+func newRequest(ctx context.Context, h *jobspec.HTTP) (*http.Request, error) {
 	var body io.Reader
 	if h.Body != nil {
 		body = bytes.NewReader(h.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, h.Method, h.URL, body)
-	if _, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL
-		return nil, fail(Broken, "request", "not a valid URL")
-	}
-	if err != nil {
-		return nil, &failure{Broken, "request", err}
-	}
-	if file != nil {
-		file.attach(req)
+	if err != nil { // which may quote the URL
+		return nil, fail(Broken, "request", "not a valid method or URL")
 	}
 	for _, line := range h.Headers {
 		req.Header.Add(line.Name, line.Value)
@@ -73,10 +58,8 @@ func newRequest(ctx context.Context, h *jobspec.HTTP, file *fileBody) (*http.Req
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
-	setDefault(req.Header, "User-Agent", userAgent)
-	if h.ContentType != "" {
-		setDefault(req.Header, "Content-Type", h.ContentType)
-	}
+	setDefault(req.Header, "User-Agent", "agentlimit")
+	setDefault(req.Header, "Content-Type", h.ContentType)
 	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		req.SetBasicAuth(user.Username(), password)
@@ -85,7 +68,7 @@ func newRequest(ctx context.Context, h *jobspec.HTTP, file *fileBody) (*http.Req
 }
 
 func setDefault(h http.Header, name, value string) {
-	if _, typed := h[name]; !typed {
+	if _, typed := h[name]; !typed && value != "" {
 		h.Set(name, value)
 	}
 }
@@ -111,12 +94,15 @@ func (t *attempt) answer(resp *http.Response, body *capture) *results.HTTP {
 
 // judgeHTTP says whether an answer is what the job expects. A status that it
 // does not expect is an answer even if the body behind it broke off (cut).
-func (t *attempt) judgeHTTP(body *capture, cut error) error {
+func (t *attempt) judgeHTTP(body *capture, cut error) (err error) {
 	status, want := t.out.HTTP.Status, t.Job.Expect
+	expected := slices.ContainsFunc(want.Status, func(r jobspec.StatusRange) bool {
+		return r.Low <= status && status <= r.High
+	})
 	switch {
-	case !expected(want.Status, status) && cut != nil:
+	case !expected && cut != nil:
 		return fail(Answered, "status", "status %d, and its body broke off: %w", status, cut)
-	case !expected(want.Status, status):
+	case !expected:
 		return fail(Answered, "status", "status %d", status)
 	case cut != nil:
 		t.out.Sent = true
@@ -124,16 +110,85 @@ func (t *attempt) judgeHTTP(body *capture, cut error) error {
 	case !t.matches(body):
 		return fail(Answered, "body", "the body does not match %q", want.Body)
 	}
-	saved, err := body.save.commit()
-	t.out.HTTP.Saved = saved
+	t.out.HTTP.Saved, err = body.commit(t.Job.Output.Save)
 	return err
 }
 
-func expected(ranges []jobspec.StatusRange, status int) bool {
-	for _, r := range ranges {
-		if r.Low <= status && status <= r.High {
-			return true
-		}
+// A bodyFile is a file that is sent as a request's body: read from disk each
+// time, so that its size costs no memory, and the same bytes each time, or the
+// attempt fails. A part is handed out only if the file is still unchanged after
+// it was read, so the server never gets a mixed body whole.
+type bodyFile struct {
+	f     *os.File
+	first stamp // as the job's first attempt found it
+}
+
+// A stamp tells one content of a file from another.
+type stamp struct{ size, changed int64 }
+
+func stampOf(info os.FileInfo) stamp { return stamp{info.Size(), info.ModTime().UnixNano()} }
+
+// attachFile makes the job's body file, if it has one, the body of req. It has no
+// GetBody: net/http sends it once.
+func (c *Client) attachFile(req *http.Request, job *jobspec.Job) error {
+	if job.HTTP.BodyFile == "" {
+		return nil
 	}
-	return false
+	f, info, err := openRegular(job.HTTP.BodyFile)
+	if err != nil {
+		return cannot("file", "read body file", err)
+	}
+	b := &bodyFile{f, c.firstStamp(job, stampOf(info))}
+	if err := b.check(); err != nil || b.first.size == 0 {
+		f.Close()
+		return err
+	}
+	req.Body, req.ContentLength = b, b.first.size
+	return nil
+}
+
+// firstStamp returns what the first attempt of job found, which is now if this
+// is it. It is forgotten with the job.
+func (c *Client) firstStamp(job *jobspec.Job, now stamp) stamp {
+	key := weak.Make(job)
+	first, known := c.stamps.LoadOrStore(key, now)
+	if !known {
+		runtime.AddCleanup(job, func(key weak.Pointer[jobspec.Job]) { c.stamps.Delete(key) }, key)
+	}
+	return first.(stamp)
+}
+
+func (b *bodyFile) check() error {
+	info, err := b.f.Stat()
+	if err == nil && stampOf(info) != b.first {
+		err = errors.New("it has changed since the first attempt began")
+	}
+	if err != nil {
+		return fail(Broken, "file", "read body file: %w", err)
+	}
+	return nil
+}
+
+func (b *bodyFile) Read(p []byte) (int, error) {
+	n, err := b.f.Read(p)
+	if changed := b.check(); changed != nil {
+		return 0, changed
+	}
+	return n, err
+}
+
+func (b *bodyFile) Close() error { return b.f.Close() }
+
+// openRegular opens a file to read. Pipes and devices are refused: opening them
+// may block, and a second attempt would find something else in them.
+func openRegular(path string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%q is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	return f, info, err
 }

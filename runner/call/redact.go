@@ -1,12 +1,13 @@
 package call
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentlimit/jobspec"
@@ -32,17 +33,18 @@ func hideKeys(more []string) map[string]bool {
 	return keys
 }
 
+// userInfo is in any text that may hold URLs.
+var userInfo = regexp.MustCompile(`://[^/?#\s"<>]*@`)
+
 // A redactor takes a job's secrets out of everything that is recorded of it. It
 // is not changed after newRedactor and safe for concurrent use.
 type redactor struct {
-	forms []form
-	hide  map[string]bool // query keys
-}
-
-// A form is one spelling of a secret.
-type form struct {
-	text string
-	long bool // the secret is long enough to be searched for in bodies
+	hide map[string]bool // query keys
+	all  []string        // the spellings of the secrets
+	long []string        // of those that are long enough to be searched for in bodies
+	// slack is how many bytes beyond a cut must be known, so that one of long
+	// which begins before it is recognised.
+	slack int
 }
 
 func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
@@ -53,7 +55,11 @@ func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
 	}
 	for _, secret := range secrets {
 		for _, text := range spellings(secret) {
-			r.forms = append(r.forms, form{text, len(secret) >= minSearched})
+			r.all = append(r.all, text)
+			if len(secret) >= minSearched {
+				r.long = append(r.long, text)
+				r.slack = max(r.slack, len(text))
+			}
 		}
 	}
 	return r
@@ -79,12 +85,14 @@ func (r *redactor) urlSecrets(raw string) []string {
 }
 
 // spellings returns the forms that a secret may come back in: as written,
-// escaped for a query or a path, within a JSON string, and within base64.
+// escaped for a query or a path, within a JSON string, and within base64. JSON is
+// written with or without characters beyond ASCII, HTML's and slashes escaped.
 func spellings(secret string) []string {
 	query := url.QueryEscape(secret)
 	all := []string{secret, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(secret)}
-	for _, html := range []bool{true, false} {
-		text := jsonEscape(secret, html)
+	html, _ := json.Marshal(secret)
+	for _, quoted := range []string{string(html), strconv.Quote(secret), strconv.QuoteToASCII(secret)} {
+		text := quoted[1 : len(quoted)-1]
 		all = append(all, text, strings.ReplaceAll(text, "/", `\/`))
 	}
 	for before := range 3 {
@@ -92,18 +100,7 @@ func spellings(secret string) []string {
 			base64Core(base64.RawURLEncoding, secret, before))
 	}
 	slices.Sort(all)
-	all = slices.Compact(all)
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
-}
-
-func jsonEscape(s string, html bool) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(html)
-	if enc.Encode(s) != nil {
-		return s
-	}
-	return strings.Trim(b.String(), "\"\n")
+	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return s == "" })
 }
 
 // base64Core returns the characters that secret alone decides when it is encoded
@@ -119,98 +116,70 @@ func base64Core(enc *base64.Encoding, secret string, before int) string {
 	return text[first:last]
 }
 
-// slack returns how many bytes beyond a cut must be known, so that a secret
-// which begins before it is recognised.
-func (r *redactor) slack() int {
-	n := 0
-	for _, f := range r.forms {
-		n = max(n, len(f.text))
-	}
-	return n
-}
-
 // body returns the first limit bytes of a body or stream without the secrets
 // that are long enough. Bytes beyond limit are only looked at, to find what
 // begins before it. The second result says whether anything was taken out.
-func (r *redactor) body(b []byte, limit int) ([]byte, bool) {
-	return replace(b, limit, r.find(b, false))
-}
+func (r *redactor) body(s string, limit int) (string, bool) { return cover(s, limit, r.long) }
 
 // line returns s without secrets of any length and without what no URL may show.
 func (r *redactor) line(s string) string {
-	if spans := r.find([]byte(s), true); spans != nil {
-		b, _ := replace([]byte(s), len(s), spans)
-		s = string(b)
-	}
+	s, _ = cover(s, len(s), r.all)
 	return r.urls(s)
+}
+
+// cover puts hidden in place of every run of secrets that begins before limit,
+// and cuts s there.
+func cover(s string, limit int, secrets []string) (string, bool) {
+	type span struct{ from, to int }
+	var spans []span // overlaps included
+	for _, secret := range secrets {
+		for from := 0; ; from++ {
+			i := strings.Index(s[from:], secret)
+			if i < 0 || from+i >= limit {
+				break
+			}
+			from += i
+			spans = append(spans, span{from, from + len(secret)})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	var out strings.Builder
+	at := 0 // what is before is done
+	for _, span := range spans {
+		if span.from >= at {
+			out.WriteString(s[at:span.from] + hidden)
+		}
+		at = max(at, span.to)
+	}
+	limit = min(limit, len(s))
+	return out.String() + s[min(at, limit):limit], spans != nil
 }
 
 // urls hides what no URL may show, in a text that may hold URLs: user info and
 // the values of the hidden query keys.
 func (r *redactor) urls(s string) string {
+	if strings.Contains(s, "@") {
+		s = userInfo.ReplaceAllLiteralString(s, "://"+hidden+"@")
+	}
 	var out strings.Builder
-	at := 0                 // what is before has been written
-	user, key := -1, len(s) // where user info or a query key would begin
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case ':':
-			if strings.HasPrefix(s[i:], "://") {
-				i += 2
-				user = i + 1
-			}
-		case '@':
-			if user >= 0 && at <= user {
-				out.WriteString(s[at:user] + hidden)
-			}
-			if user >= 0 {
-				at = i // again, should there be another
-			}
-		case '?', '&', ';', '#':
-			user, key = -1, i+1
-		case '/', ' ', '\t', '\n', '"':
-			user, key = -1, len(s)
-		case '=':
-			if key < i && r.hide[strings.ToLower(s[key:i])] {
-				out.WriteString(s[at:i+1] + hidden)
-				at = i + 1 + valueLen(s[i+1:])
-				i = at - 1
-			}
-			key = len(s)
+	done, at := 0, 0 // written to out; looked at
+	for {
+		i := strings.IndexByte(s[at:], '=')
+		if i < 0 {
+			return out.String() + s[done:]
+		}
+		key := s[at : at+i]
+		at += i + 1
+		if i := strings.LastIndexAny(key, "?&;#"); i >= 0 && r.hide[strings.ToLower(key[i+1:])] {
+			out.WriteString(s[done:at] + hidden)
+			at = len(s) - len(strings.TrimLeftFunc(s[at:], inValue))
+			done = at
 		}
 	}
-	if at == 0 {
-		return s
-	}
-	return out.String() + s[at:]
 }
 
-// valueLen returns how many bytes of s belong to the query value it begins with.
-func valueLen(s string) int {
-	if n := strings.IndexAny(s, "&#\"'<> \t\r\n"); n >= 0 {
-		return n
-	}
-	return len(s)
-}
-
-// headers returns what may be recorded of an answer's headers: no cookies, no
-// line that holds a secret. It changes h.
-func (r *redactor) headers(h http.Header) map[string][]string {
-	delete(h, "Set-Cookie")
-	for name, values := range h {
-		if slices.ContainsFunc(values, r.holdsSecret) {
-			delete(h, name)
-			continue
-		}
-		for i, v := range values {
-			values[i] = r.urls(v)
-		}
-	}
-	return h
-}
-
-func (r *redactor) holdsSecret(s string) bool {
-	return slices.ContainsFunc(r.forms, func(f form) bool { return strings.Contains(s, f.text) })
-}
+// inValue reports whether a query value goes on with c, wherever it is quoted.
+func inValue(c rune) bool { return !strings.ContainsRune("&#\"'<> \t\r\n", c) }
 
 // url returns how a URL is recorded: without user info, fragment and secrets.
 func (r *redactor) url(u *url.URL) string {
@@ -219,44 +188,17 @@ func (r *redactor) url(u *url.URL) string {
 	return r.line(shown.String())
 }
 
-type span struct{ from, to int }
-
-// find returns where secrets are in b, overlaps included, by their start.
-func (r *redactor) find(b []byte, short bool) []span {
-	var spans []span
-	for _, f := range r.forms {
-		if !f.long && !short {
-			continue
-		}
-		text := []byte(f.text)
-		for from := 0; ; {
-			i := bytes.Index(b[from:], text)
-			if i < 0 {
-				break
+// headers returns what may be recorded of an answer's headers: no cookies, no
+// line that holds a secret. It changes h.
+func (r *redactor) headers(h http.Header) map[string][]string {
+	delete(h, "Set-Cookie")
+	for name, values := range h {
+		for i, v := range values {
+			if _, found := cover(v, len(v), r.all); found {
+				delete(h, name)
 			}
-			spans = append(spans, span{from + i, from + i + len(text)})
-			from += i + 1
+			values[i] = r.urls(v)
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
-	return spans
-}
-
-// replace puts hidden in place of every run of spans that begins before limit,
-// and cuts b there. It does not change b.
-func replace(b []byte, limit int, spans []span) ([]byte, bool) {
-	limit = min(limit, len(b))
-	if len(spans) == 0 || spans[0].from >= limit {
-		return b[:limit], false
-	}
-	out := make([]byte, 0, limit)
-	at := 0
-	for i := 0; i < len(spans) && spans[i].from < limit; {
-		out = append(append(out, b[at:spans[i].from]...), hidden...)
-		at = spans[i].to
-		for ; i < len(spans) && spans[i].from < at; i++ {
-			at = max(at, spans[i].to)
-		}
-	}
-	return append(out, b[min(at, limit):limit]...), true
+	return h
 }

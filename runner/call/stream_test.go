@@ -22,7 +22,7 @@ func TestStreamHoldsAllThatWasWritten(t *testing.T) {
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{capture: &capture{keep: 1 << 20}, r: r, done: make(chan struct{})}
+	s := &stream{&capture{keep: 1 << 20}, r, w, make(chan struct{})}
 	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}

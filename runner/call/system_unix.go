@@ -3,47 +3,28 @@
 package call
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// pipeMax is more than any pipe holds, so that a drain ends even if what the
-// command left behind writes without end.
-const pipeMax = 1 << 20
-
-// drain reads what the pipe holds, without waiting.
-func (s *stream) drain() {
-	s.r.SetReadDeadline(time.Time{})
-	raw, err := s.r.SyscallConn()
-	if err != nil {
-		return
-	}
-	buf := buffers.Get().(*[64 << 10]byte)
-	defer buffers.Put(buf)
-	for read := 0; read < pipeMax; {
-		var n int
-		raw.Read(func(fd uintptr) bool {
-			n, _ = unix.Read(int(fd), buf[:])
-			return true
-		})
-		if n <= 0 {
-			return
-		}
-		read += n
-		s.Write(buf[:n])
-	}
-}
 
 // isolate gives cmd a session of its own: no terminal, and a process group by
 // which all of it can be ended. Signals need no care: those that Go handles are
 // reset to their default at exec, and it ignores none by itself.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-func shell(text string) *exec.Cmd { return exec.Command("/bin/sh", "-c", text) }
+func shell(ctx context.Context, text string) *exec.Cmd {
+	return exec.CommandContext(ctx, "/bin/sh", "-c", text)
+}
 
 // terminate asks p's group to end and reports whether it may be given time.
 func terminate(p *os.Process) bool {
@@ -54,6 +35,29 @@ func terminate(p *os.Process) bool {
 // kill ends p's group. The group's number is not given to others while any
 // process is in it.
 func kill(p *os.Process) { syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
+// alive reports whether p's group has a process that runs. Zombies do not count:
+// where the first process of a container does not wait for orphans, those stay.
+func alive(p *os.Process) bool {
+	if syscall.Kill(-p.Pid, 0) != nil {
+		return false
+	}
+	if runs(fmt.Sprintf("/proc/%d/stat", p.Pid), p.Pid) {
+		return true
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	return len(stats) == 0 || // no Linux: believe the kernel
+		slices.ContainsFunc(stats, func(stat string) bool { return runs(stat, p.Pid) })
+}
+
+// runs reports whether the process that a stat file is about is of the group and
+// no zombie.
+func runs(stat string, group int) bool {
+	b, _ := os.ReadFile(stat)
+	// pid (name) state ppid pgrp ..., and the name may hold anything
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	return len(fields) > 2 && !strings.Contains("ZX", fields[0]) && fields[2] == strconv.Itoa(group)
+}
 
 // signalName returns the signal that ended a process, such as "SIGTERM", and
 // empty if it exited.
@@ -68,13 +72,10 @@ func signalName(state *os.ProcessState) string {
 // MaxConcurrency returns how many attempts at once this process's file handles
 // allow: up to eight each, a few for the rest. It is at least 1.
 func MaxConcurrency() int {
+	const rest, each, plenty = 24, 8, 1 << 20
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return 1 << 20
+		return plenty
 	}
-	const rest, each = 24, 8
-	if limit.Cur < rest+each {
-		return 1
-	}
-	return int(min(limit.Cur, 1<<23)-rest) / each
+	return max(1, int(min(limit.Cur, each*plenty)-rest)/each)
 }

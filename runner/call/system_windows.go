@@ -1,14 +1,12 @@
 package call
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
 )
-
-// drain has nothing to do: pipes have no deadlines here.
-func (s *stream) drain() {}
 
 func isolate(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
@@ -18,8 +16,8 @@ func isolate(cmd *exec.Cmd) {
 }
 
 // shell hands text to cmd.exe as it is, since that reads no argument list.
-func shell(text string) *exec.Cmd {
-	cmd := exec.Command("cmd.exe")
+func shell(ctx context.Context, text string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "cmd.exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /C ` + text}
 	return cmd
 }

@@ -16,8 +16,12 @@ import (
 )
 
 func serveTLS(t *testing.T, cfg *tls.Config) (url, caFile string) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
-	s.TLS = cfg
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		}
+	}))
+	s.TLS, s.EnableHTTP2 = cfg, true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
