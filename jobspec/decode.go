@@ -1,9 +1,11 @@
 package jobspec
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentlimit/limits"
@@ -53,20 +55,12 @@ func (d *decoder) warn(n *node, format string, args ...any) {
 
 // wrong reports a value that cannot be what it should.
 func (d *decoder) wrong(n *node, want string) {
-	switch n.kind {
-	case list:
-		d.fail(n, "a list: %s", want)
-	case mapping:
-		d.fail(n, "a mapping: %s", want)
-	case null:
-		d.fail(n, "no value: %s", want)
-	default:
-		text := n.text
-		if len(text) > 80 {
-			text = strings.ToValidUTF8(text[:80], "") + "…"
-		}
-		d.fail(n, "%q: %s", text, want)
+	text := n.text
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:80], "") + "…"
 	}
+	is := [...]string{null: "no value", list: "a list", mapping: "a mapping"}[n.kind]
+	d.fail(n, "%s: %s", cmp.Or(is, strconv.Quote(text)), want)
 }
 
 // pathOf spells the way to n from the top of its file.

@@ -55,6 +55,19 @@ func (e *Errors) add(more ...*Error) {
 	}
 }
 
+// take keeps what err says is wrong in a file; any other error it returns.
+func (e *Errors) take(err error) error {
+	switch err := err.(type) {
+	case *Error:
+		e.add(err)
+	case Errors:
+		e.add(err...)
+	default:
+		return err
+	}
+	return nil
+}
+
 // Invalid is the error of one bad line of a pipe.
 type Invalid struct {
 	Pos Position

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,9 @@ type part struct {
 	piped  bool           // the lines can be read only once
 	read   int            // how many jobs or lines were read
 }
+
+// byteMark is the mark that some editors put in front of UTF-8.
+var byteMark = []byte("\xef\xbb\xbf")
 
 // maxLine bounds a line of JSON Lines; a larger body belongs into a file.
 const maxLine = 16 << 20
@@ -51,23 +55,27 @@ func (p *part) close() {
 
 // load reads a document whole and returns it. With JSON Lines it returns nil:
 // next reads them.
-func (p *part) load(told string) (root *node, errs Errors, err error) {
-	format, err := p.format(told)
-	if err != nil {
-		return nil, nil, err
-	}
+func (p *part) load(told string) (*node, error) {
+	format := p.format(told)
 	if format == "jsonl" {
 		p.parser = newJSONParser(p.file)
 		p.scan()
 		info, err := p.disk.Stat() // of a nil file: an error
 		p.piped = err != nil || !info.Mode().IsRegular()
-		return nil, nil, nil
+		return nil, nil
 	}
 	data, err := io.ReadAll(p.in)
-	if err == nil {
-		root, errs = parseDocument(p.file, format, bytes.TrimPrefix(data, byteMark))
+	if err != nil {
+		return nil, err
 	}
-	return root, errs, err
+	data = bytes.TrimPrefix(data, byteMark)
+	if err := checkText(p.file, data, 1); err != nil {
+		return nil, err
+	}
+	if format == "json" {
+		return newJSONParser(p.file).parse(data, 1)
+	}
+	return parseYAML(p.file, data)
 }
 
 func (p *part) scan() {
@@ -77,34 +85,32 @@ func (p *part) scan() {
 
 // format says how to read the part: by the file's name, else as told, else by
 // its first line.
-func (p *part) format(told string) (string, error) {
+func (p *part) format(told string) string {
 	switch strings.ToLower(filepath.Ext(p.file.name)) {
 	case ".yaml", ".yml":
-		return "yaml", nil
-	case ".json":
-		return "json", nil
+		return "yaml"
 	case ".jsonl", ".ndjson":
-		return "jsonl", nil
+		return "jsonl"
+	case ".json":
+		return "json"
 	}
 	if told != "" {
-		return told, nil
+		return told
 	}
 	r := bufio.NewReader(p.in)
 	var head []byte
-	for len(bytes.TrimSpace(head)) == 0 {
-		line, err := r.ReadBytes('\n')
-		if head = append(head, line...); err == io.EOF {
-			break
-		} else if err != nil {
-			return "", err
-		}
+	var err error // will be met again
+	for err == nil && len(bytes.TrimSpace(head)) == 0 {
+		var line []byte
+		line, err = r.ReadBytes('\n')
+		head = append(head, line...)
 	}
 	p.in = io.MultiReader(bytes.NewReader(head), r)
-	n, bad := newJSONParser(p.file).parse(bytes.TrimPrefix(head, byteMark), 1)
-	if bad == nil && (n.get("http") != nil || n.get("exec") != nil) {
-		return "jsonl", nil
+	n, err := newJSONParser(p.file).parse(bytes.TrimPrefix(head, byteMark), 1)
+	if err == nil && (n.get("http") != nil || n.get("exec") != nil) {
+		return "jsonl"
 	}
-	return "yaml", nil
+	return "yaml"
 }
 
 // rewind makes next begin anew.
@@ -138,14 +144,11 @@ func (p *part) next() (n *node, path string, err error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		n, bad := p.parser.parse(line, p.read)
-		if bad == nil {
-			return n, "", nil
+		n, err := p.parser.parse(line, p.read)
+		if err != nil {
+			err = cmp.Or(checkText(p.file, line, p.read), err)
 		}
-		if text := checkText(p.file, line, p.read); text != nil {
-			bad = text
-		}
-		return nil, "", bad
+		return n, "", err
 	}
 	switch err := p.lines.Err(); {
 	case err == nil:
@@ -157,31 +160,10 @@ func (p *part) next() (n *node, path string, err error) {
 	}
 }
 
-// byteMark is the mark that some editors put in front of UTF-8.
-var byteMark = []byte("\xef\xbb\xbf")
-
-func parseDocument(f *file, format string, data []byte) (root *node, errs Errors) {
-	err := checkText(f, data, 1)
-	switch {
-	case err != nil:
-	case format == "json":
-		root, err = newJSONParser(f).parse(data, 1)
-	default:
-		root, errs = parseYAML(f, data)
-		if root == nil && errs == nil {
-			err = &Error{Pos: Position{File: f.name}, Text: "an empty file: want jobs (a stream that may be empty needs the format jsonl)"}
-		}
-	}
-	if err != nil {
-		errs = Errors{err}
-	}
-	return root, errs
-}
-
 // checkText refuses what no job file may hold: UTF-16, bytes that are not UTF-8,
 // and NUL. The data begins on a line of that number.
-func checkText(f *file, data []byte, line int) *Error {
-	fault := func(at int, text string) *Error {
+func checkText(f *file, data []byte, line int) error {
+	fault := func(at int, text string) error {
 		return &Error{Pos: f.position(place{int32(line), 1}.after(data[:at])), Text: text}
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {

@@ -61,7 +61,7 @@ func KeyPattern(kind limits.Kind, s string) (string, error) {
 	case strings.Contains(suffix, "*"):
 		return "", errors.New("want * only at the start")
 	case kind != limits.Host || suffix == "":
-		return s, checkName(s)
+		return parseName(s)
 	case !wild:
 		return HostTag(s)
 	}

@@ -33,13 +33,13 @@ var standard = Job{
 // the URL behind the host, which it must not override.
 var jobFields = []field[Job]{
 	{"id", func(d *decoder, j *Job, n *node) { j.ID = d.name(n) }},
-	{"host", (*decoder).host},
+	{"host", func(d *decoder, j *Job, n *node) { j.Host = parseText(d, n, d.open(n), HostTag) }},
 	{"account", func(d *decoder, j *Job, n *node) { j.Account = d.name(n) }},
 	{"pools", (*decoder).joined},
 	{"priority", func(d *decoder, j *Job, n *node) { j.Priority = d.whole(n, math.MinInt32, math.MaxInt32) }},
 	{"deadline", func(d *decoder, j *Job, n *node) { j.Deadline = parse(d, n, parseWhen) }},
 	{"not_before", func(d *decoder, j *Job, n *node) { j.NotBefore = parse(d, n, parseWhen) }},
-	{"timeout", (*decoder).timeout},
+	{"timeout", func(d *decoder, j *Job, n *node) { j.Timeout = parse(d, n, parseTimeout) }},
 	{"cost", (*decoder).cost},
 	{"retry", func(d *decoder, j *Job, n *node) { fields(d, &j.Retry, n, retryFields) }},
 	{"expect", func(d *decoder, j *Job, n *node) { fields(d, &j.Expect, n, expectFields) }},
@@ -55,7 +55,7 @@ var retryFields = []field[Retry]{
 	{"on_status", func(d *decoder, r *Retry, n *node) { r.OnStatus = d.numbers(n, 100, 599) }},
 	{"on_exit", func(d *decoder, r *Retry, n *node) { r.OnExit = d.numbers(n, 1, 255) }},
 	{"idempotent", func(d *decoder, r *Retry, n *node) { r.Idempotent = new(d.boolean(n)) }},
-	{"max_wait", (*decoder).maxWait},
+	{"max_wait", func(d *decoder, r *Retry, n *node) { r.MaxWait = parse(d, n, parseMaxWait) }},
 }
 
 var backoffFields = []field[Retry]{
@@ -135,31 +135,6 @@ func (d *decoder) checkDefaults(_ *Spec, n *node) {
 	fields(d, d.job, n, jobFields)
 	if n.kind == mapping {
 		d.defaults = n
-	}
-}
-
-// host reads the key that a tag names.
-func (d *decoder) host(j *Job, n *node) {
-	tag := d.open(n)
-	if tag == "" {
-		return
-	}
-	var err error
-	if j.Host, err = HostTag(tag); err != nil {
-		d.wrong(n, err.Error())
-	}
-}
-
-func (d *decoder) timeout(j *Job, n *node) {
-	if j.Timeout = 0; !none(n) {
-		j.Timeout = parse(d, n, parseDuration)
-	}
-}
-
-func (d *decoder) maxWait(r *Retry, n *node) {
-	// Here alone 0s has a meaning: never wait on a pause.
-	if r.MaxWait = 0; n.text != "0s" {
-		r.MaxWait = parse(d, n, parseDuration)
 	}
 }
 

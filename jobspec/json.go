@@ -32,7 +32,7 @@ func newJSONParser(f *file) *jsonParser {
 }
 
 // parse reads the one value in data, which starts at line.
-func (p *jsonParser) parse(data []byte, line int) (*node, *Error) {
+func (p *jsonParser) parse(data []byte, line int) (*node, error) {
 	p.data, p.seen, p.at = data, 0, place{int32(line), 1}
 	p.free = p.nodes
 	p.in.Reset(data)

@@ -20,21 +20,21 @@ var globalFields = []field[Spec]{
 }
 
 var entryFields = []field[limits.Entry]{
-	{"concurrency", func(d *decoder, e *limits.Entry, n *node) { e.Concurrency = liftable(n, d.count) }},
-	{"rate", func(d *decoder, e *limits.Entry, n *node) { e.Rate = liftable(n, d.rate) }},
-	{"burst", func(d *decoder, e *limits.Entry, n *node) { e.Burst = liftable(n, d.count) }},
+	{"concurrency", func(d *decoder, e *limits.Entry, n *node) { e.Concurrency = liftable(d, n, count) }},
+	{"rate", func(d *decoder, e *limits.Entry, n *node) { e.Rate = liftable(d, n, rate) }},
+	{"burst", func(d *decoder, e *limits.Entry, n *node) { e.Burst = liftable(d, n, count) }},
 }
 
 // liftable reads one field of an entry; "none" lifts what other entries say.
-func liftable[T any](n *node, read func(*node) T) limits.Field[T] {
-	if none(n) {
-		return limits.Field[T]{Set: true}
+func liftable[T any](d *decoder, n *node, read func(*decoder, *node) T) (f limits.Field[T]) {
+	if f.Set = true; n.text != "none" {
+		f.Value = read(d, n)
 	}
-	return limits.Field[T]{Value: read(n), Set: true}
+	return f
 }
 
-func (d *decoder) count(n *node) int64      { return d.whole(n, 1, maxCount) }
-func (d *decoder) rate(n *node) limits.Rate { return parse(d, n, limits.ParseRate) }
+func count(d *decoder, n *node) int64      { return d.whole(n, 1, maxCount) }
+func rate(d *decoder, n *node) limits.Rate { return parse(d, n, limits.ParseRate) }
 
 // entries adds what is said of one kind of key to the table.
 func (d *decoder) entries(kind limits.Kind, n *node) {
@@ -71,13 +71,12 @@ func (d *decoder) checkEntry(kind limits.Kind, n *node) {
 	if err := limit.Validate(); err != nil {
 		d.fail(n, "%v", err)
 	}
-	burst := n.get("burst")
-	if burst == nil || none(burst) {
-		return
-	}
-	if limit.Rate == (limits.Rate{}) {
+	burst, least := n.get("burst"), limit.Rate.DefaultBurst()
+	switch {
+	case burst == nil || burst.text == "none":
+	case limit.Rate == (limits.Rate{}):
 		d.fail(burst, "a burst without a rate limits nothing")
-	} else if least := limit.Rate.DefaultBurst(); limit.Burst < least {
+	case limit.Burst < least:
 		d.warn(burst, "a burst below %d cannot hold %s on real timers", least, limit.Rate)
 	}
 }

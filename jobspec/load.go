@@ -52,11 +52,12 @@ func Load(o Options) (*Spec, error) {
 	if !slices.Contains([]string{"", "yaml", "json", "jsonl"}, o.Format) {
 		return nil, fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", o.Format)
 	}
-	s := newSource(o.Env)
+	s := newSource(o)
 	spec := &Spec{Source: s}
 	err := s.readFiles(o)
 	if err == nil {
-		s.d.shared(spec, o.Vars)
+		fields(&s.d, spec, s.d.root, documentFields)
+		spec.Limits = s.d.table
 		err = s.check(spec)
 	}
 	if err != nil {
@@ -74,14 +75,14 @@ func (s *source) readFiles(o Options) error {
 	for _, name := range o.Files {
 		p, err := open(name, o.Stdin)
 		s.parts = append(s.parts, p)
-		if err != nil {
+		var root *node
+		if err == nil {
+			root, err = p.load(o.Format)
+		}
+		if err = broken.take(err); err != nil {
 			return fmt.Errorf("read job file: %w", err)
 		}
-		root, errs, err := p.load(o.Format)
-		if err != nil {
-			return fmt.Errorf("read job file: %w", err)
-		}
-		if broken.add(errs...); root != nil && len(errs) == 0 {
+		if root != nil {
 			s.d.document(p, root)
 		}
 	}
@@ -91,27 +92,26 @@ func (s *source) readFiles(o Options) error {
 	return nil
 }
 
-// document joins a document to those before it, but for its jobs.
+// document joins a document to those before it, but for its jobs. Keys that
+// begin with x- are free, so that anchors have a place.
 func (d *decoder) document(p *part, root *node) {
 	before := d.root
 	d.root = root
-	if root.kind == mapping {
-		root.kids = slices.DeleteFunc(root.kids, func(kid *node) bool {
-			if kid.key == "jobs" {
-				p.jobs = d.items(kid)
-			}
-			return kid.key == "jobs" || strings.HasPrefix(kid.key, "x-") // free, so that anchors have a place
-		})
-		root = join(before, root, d.agree)
-	} else {
-		fields(d, &Spec{}, root, documentFields) // says what is wanted
-		root = before
+	if root.kind != mapping {
+		d.wrong(root, "want a mapping of "+strings.Join(keys(documentFields), ", "))
+		root = &node{kind: mapping}
 	}
-	d.root = root
+	if jobs := root.get("jobs"); jobs != nil {
+		p.jobs = d.items(jobs)
+	}
+	root.kids = slices.DeleteFunc(root.kids, func(kid *node) bool {
+		return kid.key == "jobs" || strings.HasPrefix(kid.key, "x-")
+	})
+	d.root = d.agree(before, root)
 }
 
 // agree returns what two files say together. Both may have a mapping, and name
-// variables; any other value must be the same.
+// variables; any other value must be the same, but vars of flags win.
 func (d *decoder) agree(before, n *node) *node {
 	switch {
 	case before.kind == mapping && n.kind == mapping:
@@ -120,7 +120,7 @@ func (d *decoder) agree(before, n *node) *node {
 		both := *before
 		both.kids = slices.Concat(before.kids, n.kids)
 		return &both
-	case !same(before, n):
+	case (before.file != flagFile || n.kind >= list) && !same(before, n):
 		d.fail(n, "differs from %s", before.pos())
 	}
 	return before
@@ -145,21 +145,20 @@ var documentFields = []field[Spec]{
 	{"jobs", nil},
 }
 
-// shared reads what the documents say for all jobs. Vars of flags win.
-func (d *decoder) shared(spec *Spec, flags map[string]string) {
-	vars := &node{kind: mapping, key: "vars", file: flagFile}
-	for name, value := range flags {
-		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: value, file: flagFile})
+// flagFile stands for the command line.
+var flagFile = &file{name: "--var"}
+
+// flagVars returns the vars of the command line as a document.
+func flagVars(vars map[string]string) *node {
+	n := &node{kind: mapping, key: "vars", file: flagFile}
+	for name, value := range vars {
+		n.kids = append(n.kids, &node{kind: quoted, key: name, text: value, file: flagFile})
 	}
-	root := join(&node{kind: mapping, kids: []*node{vars}}, d.root, func(flags, typed *node) *node {
-		if typed.kind != mapping {
-			return typed
-		}
-		return join(flags, typed, func(flag, _ *node) *node { return flag })
-	})
-	d.root = root
-	fields(d, spec, root, documentFields)
-	spec.Limits = d.table
+	root := &node{kind: mapping}
+	if len(vars) > 0 {
+		root.kids = []*node{n}
+	}
+	return root
 }
 
 // check sends all jobs that can be read twice through the source, and makes it

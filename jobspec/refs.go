@@ -125,9 +125,6 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 	return value, nil
 }
 
-// flagFile stands for the command line.
-var flagFile = &file{name: "--var"}
-
 // readVars takes up the vars, for references and as VAR_NAME variables, sorted by
 // name.
 func (d *decoder) readVars(_ *Spec, n *node) {

@@ -41,8 +41,12 @@ func (d *decoder) strOrEmpty(n *node) string {
 }
 
 // parse reads a text in a way of its own, whose errors say what is wanted.
-func parse[T any](d *decoder, n *node, read func(string) (T, error)) (v T) {
-	text := d.str(n)
+func parse[T any](d *decoder, n *node, read func(string) (T, error)) T {
+	return parseText(d, n, d.str(n), read)
+}
+
+// parseText is parse for text, which is what was made of n, if it is not empty.
+func parseText[T any](d *decoder, n *node, text string, read func(string) (T, error)) (v T) {
 	if text == "" {
 		return v
 	}
@@ -52,9 +56,6 @@ func parse[T any](d *decoder, n *node, read func(string) (T, error)) (v T) {
 	}
 	return v
 }
-
-// none reports whether n lifts a limit or a default.
-func none(n *node) bool { return (n.kind == plain || n.kind == quoted) && n.text == "none" }
 
 // maxCount bounds permits and tokens; a coordinator counts in doubles.
 const maxCount = 1 << 52
@@ -99,6 +100,22 @@ func parseMultiplier(s string) (float64, error) {
 // isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
 func isJSONNumber(s string) bool {
 	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && jsontext.Value(s).IsValid()
+}
+
+// parseTimeout reads a duration above zero, or none.
+func parseTimeout(s string) (time.Duration, error) {
+	if s == "none" {
+		return 0, nil
+	}
+	return parseDuration(s)
+}
+
+// parseMaxWait reads a duration; here alone 0s has a meaning.
+func parseMaxWait(s string) (time.Duration, error) {
+	if s == "0s" {
+		return 0, nil
+	}
+	return parseDuration(s)
 }
 
 // parseDuration reads a duration above zero.
@@ -174,21 +191,15 @@ func (d *decoder) regexp(n *node) *regexp.Regexp {
 }
 
 // name returns a name or an id, in which no secret may stand.
-func (d *decoder) name(n *node) string {
-	name := d.open(n)
-	if err := checkName(name); err != nil {
-		d.wrong(n, err.Error())
-	}
-	return name
-}
+func (d *decoder) name(n *node) string { return parseText(d, n, d.open(n), parseName) }
 
-// checkName refuses what would make two names look like one.
-func checkName(s string) error {
+// parseName refuses what would make two names look like one.
+func parseName(s string) (string, error) {
 	if s != strings.TrimSpace(s) {
-		return errors.New("want no white space at the ends")
+		return "", errors.New("want no white space at the ends")
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return errors.New("want no control characters")
+		return "", errors.New("want no control characters")
 	}
-	return nil
+	return s, nil
 }

@@ -1,7 +1,7 @@
 package jobspec
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -21,14 +21,14 @@ type source struct {
 	closes bool // each part once it is read
 }
 
-func newSource(lookup func(string) (string, bool)) *source {
-	if lookup == nil {
-		lookup = os.LookupEnv
+func newSource(o Options) *source {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
 	}
 	return &source{
 		d: decoder{
-			root:   &node{kind: mapping},
-			values: values{make(map[string]string), nil, make(map[string]bool), lookup, make(map[string]string)},
+			root:   flagVars(o.Vars),
+			values: values{make(map[string]string), nil, make(map[string]bool), o.Env, make(map[string]string)},
 		},
 		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
 	}
@@ -60,9 +60,7 @@ func (s *source) Next() (*Job, error) {
 			}
 			continue
 		}
-		if bad, found := errors.AsType[*Error](err); found {
-			s.d.errs.add(bad)
-		} else if err != nil {
+		if err = s.d.errs.take(err); err != nil {
 			return nil, err
 		}
 		if len(s.d.errs) > 0 {
@@ -93,11 +91,7 @@ func (s *source) next(p *part) (*Job, error) {
 		return j, nil
 	}
 	if first, taken := s.ids.claim(j.ID, owner{int32(j.Pos.Line), int32(s.at)}); taken {
-		at := n.get("id")
-		if at == nil {
-			at = n
-		}
-		s.d.fail(at, "%q: doubled id, first at %s:%d", j.ID, s.parts[first.part].file.name, first.line)
+		s.d.fail(cmp.Or(n.get("id"), n), "%q: doubled id, first at %s:%d", j.ID, s.parts[first.part].file.name, first.line)
 	}
 	return j, nil
 }

@@ -131,6 +131,8 @@ func TestRefused(t *testing.T) {
 		{"a reference in a var", "vars: {a: '${env:TOKEN}'}\njobs: []\n", `jobs.yaml:1:11: vars.a: want plain text: put references where the var is used`},
 		{"two vars with one variable", "vars: {a-b: x, a.b: y}\njobs: []\n", `jobs.yaml:1:21: vars.a.b: "a-b" and "a.b" would both be the variable VAR_A_B`},
 
+		{"vars that are a list", "vars: []\njobs: []\n", `jobs.yaml:1:7: vars: a list: want a mapping from names to values`},
+
 		// Defaults.
 		{"a bad default, though no job uses it", "defaults: {timeout: 30, http: {methd: X}}\njobs: []\n",
 			"jobs.yaml:1:21: defaults.timeout: \"30\": want a duration with a unit, such as 30s, 1.5m, 1h30m or 1d\njobs.yaml:1:32: defaults.http.methd: unknown key: did you mean \"method\"?"},

@@ -14,28 +14,31 @@ import (
 
 // parseYAML reads the one document in data. What the parser itself lets pass
 // (doubled keys, unknown tags, a second document, aliases that refer to
-// themselves or blow up, deep nesting) is refused here. The node is nil if the
-// document is empty.
-func parseYAML(f *file, data []byte) (*node, Errors) {
+// themselves or blow up, deep nesting) is refused here.
+func parseYAML(f *file, data []byte) (*node, error) {
 	if err := checkTabs(f, data); err != nil {
-		return nil, Errors{err}
+		return nil, err
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	err := dec.Decode(&doc)
 	if err == io.EOF {
-		return nil, nil
+		return nil, &Error{Pos: Position{File: f.name}, Text: "an empty file: want jobs (a stream that may be empty needs the format jsonl)"}
 	}
 	if err == nil {
 		if err = dec.Decode(&second); err == nil {
-			return nil, Errors{{Pos: f.position(yamlPlace(&second)), Text: "a second document: want one a file"}}
+			return nil, &Error{Pos: f.position(yamlPlace(&second)), Text: "a second document: want one a file"}
 		}
 	}
 	if err != io.EOF {
-		return nil, Errors{yamlError(f, err)}
+		return nil, yamlError(f, err)
 	}
 	c := converter{file: f, open: make(map[*yaml.Node]bool)}
-	return c.convert(doc.Content[0], 1), c.errs
+	root := c.convert(doc.Content[0], 1)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return root, nil
 }
 
 // yamlError gives a syntax error the form of all others.
@@ -59,7 +62,7 @@ var blockText = regexp.MustCompile(`(^|[\s:-])[|>][-+0-9]*\s*(#.*)?$`)
 
 // checkTabs refuses tabs in the indentation of a line. Within a block of text a
 // tab behind the block's indentation is text.
-func checkTabs(f *file, data []byte) *Error {
+func checkTabs(f *file, data []byte) error {
 	block := -1 // indentation of the line that opened a block of text
 	number := int32(0)
 	for line := range bytes.Lines(data) {
