@@ -80,18 +80,12 @@ func (c *Client) Close() {
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	t := &attempt{
-		Attempt:  a,
-		redactor: newRedactor(a.Job, c.hide),
-		life:     c.life,
-		parent:   parent,
-		cancel:   cancel,
-		out:      Outcome{Kind: OK, Started: time.Now()},
+	t := &attempt{Attempt: a, redactor: newRedactor(a.Job, c.hide), life: c.life, parent: parent, cancel: cancel}
+	t.out = Outcome{Kind: OK, Started: time.Now()}
+	if c.life.Err() != nil {
+		cancel(ErrKill)
 	}
 	defer context.AfterFunc(c.life, func() { cancel(ErrKill) })()
-	if c.life.Err() != nil {
-		cancel(ErrKill) // now, not soon
-	}
 	if limit := a.Job.Timeout; limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeout)

@@ -11,29 +11,42 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
-	"agentlimit/jobspec"
 	"agentlimit/runner/results"
+)
+
+const (
+	// linger is how long after its end a command's output may still come from what
+	// it left behind, such as a process substitution of its shell.
+	linger = 100 * time.Millisecond
+	// pipeMax is more than any pipe holds.
+	pipeMax = 1 << 20
+	// goneWithin is how long a killed group may take to disappear before the attempt
+	// ends all the same: a process in the kernel's hands cannot be hurried.
+	goneWithin = 50 * time.Millisecond
 )
 
 // run makes one attempt of a command.
 func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
-	stderr := t.newCapture(nil)
-	p, err := c.start(ctx, t, stdout, stderr)
+	stderr, ended := t.newCapture(nil), false
+	cmd := c.command(ctx, t.Attempt)
+	cmd.Cancel = func() error { ended = true; return t.end(cmd.Process, c.cfg.Grace) }
+	out, errs, err := t.start(cmd, stdout, stderr)
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), cannot("spawn", "start command", err))
 	}
-	p.cmd.Wait() // its error is in ProcessState
+	cmd.Wait() // its error is in ProcessState
 	late := time.Now().Add(linger)
-	p.stdout.finish(late)
-	p.stderr.finish(late)
-	if p.cmd.ProcessState == nil {
+	out.finish(late)
+	errs.finish(late)
+	if cmd.ProcessState == nil {
 		t.out.Sent = true
 		return fail(Lost, "lost", "the system has lost the command")
 	}
-	t.out.Exec = t.execRecord(p.cmd.ProcessState, stdout, stderr)
-	if p.ended {
+	t.out.Exec = t.execRecord(cmd.ProcessState, stdout, stderr)
+	if ended {
 		t.out.Sent = true
 		return context.Cause(ctx)
 	}
@@ -64,13 +77,21 @@ func (t *attempt) execRecord(state *os.ProcessState, stdout, stderr *capture) *r
 	return x
 }
 
-// command returns x ready to start. A program without a slash is looked up in
-// this process's PATH; one with a slash is relative to the command's folder.
-func command(ctx context.Context, x *jobspec.Exec) *exec.Cmd {
+// command returns what is to be started, in a session and process group of its
+// own. A program without a slash is looked up in this process's PATH; one with a
+// slash is relative to the command's folder.
+func (c *Client) command(ctx context.Context, a Attempt) *exec.Cmd {
+	x := a.Job.Exec
+	var cmd *exec.Cmd
 	if x.Shell != "" {
-		return shell(ctx, x.Shell)
+		cmd = shell(ctx, x.Shell)
+	} else {
+		cmd = exec.CommandContext(ctx, x.Argv[0], x.Argv[1:]...)
 	}
-	return exec.CommandContext(ctx, x.Argv[0], x.Argv[1:]...)
+	cmd.Dir, cmd.Env = x.Dir, c.environment(a)
+	cmd.WaitDelay = linger // for input that nobody reads
+	isolate(cmd)
+	return cmd
 }
 
 // environment returns a command's variables; of two with one name the later counts.
@@ -93,76 +114,51 @@ func (c *Client) environment(a Attempt) []string {
 	return env
 }
 
-const (
-	// linger is how long after its end a command's output may still come from what
-	// it left behind, such as a process substitution of its shell.
-	linger = 100 * time.Millisecond
-	// pipeMax is more than any pipe holds.
-	pipeMax = 1 << 20
-	// goneWithin is how long a killed group may take to disappear before the attempt
-	// ends all the same: a process in the kernel's hands cannot be hurried.
-	goneWithin = 50 * time.Millisecond
-)
-
-// A process is a command under way, in a session and process group of its own.
-type process struct {
-	cmd            *exec.Cmd
-	stdout, stderr *stream
-	ended          bool // by its context
-}
-
-// start starts the attempt's command. An input that is not given is empty.
-func (c *Client) start(ctx context.Context, t *attempt, stdout, stderr *capture) (*process, error) {
+// start starts cmd. An input that is not given is empty.
+func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stream, err error) {
 	x := t.Job.Exec
-	cmd := command(ctx, x)
-	p := &process{cmd: cmd}
-	cmd.Dir, cmd.Env = x.Dir, c.environment(t.Attempt)
-	cmd.Cancel = func() error { p.ended = true; p.end(c.cfg.Grace, t.hurry); return nil }
-	cmd.WaitDelay = linger // for input that nobody reads
-	isolate(cmd)
 	if len(x.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(x.Stdin)
 	}
 	if x.StdinFile != "" {
 		f, _, err := openRegular(x.StdinFile)
 		if err != nil {
-			return nil, cannot("file", "read stdin file", err)
+			return nil, nil, cannot("file", "read stdin file", err)
 		}
 		defer f.Close()
 		cmd.Stdin = f
 	}
-	var err error
-	if p.stdout, err = newStream(stdout); err != nil {
-		return nil, err
+	if out, err = newStream(stdout); err != nil {
+		return nil, nil, err
 	}
-	defer p.stdout.w.Close() // the command has its own, or there is none
-	if p.stderr, err = newStream(stderr); err != nil {
-		return nil, err
+	defer out.w.Close() // the command has its own, or there is none
+	if errs, err = newStream(stderr); err != nil {
+		return nil, nil, err
 	}
-	defer p.stderr.w.Close()
-	cmd.Stdout, cmd.Stderr = p.stdout.w, p.stderr.w
+	defer errs.w.Close()
+	cmd.Stdout, cmd.Stderr = out.w, errs.w
 	if err := t.sending(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p, cmd.Start()
+	return out, errs, cmd.Start()
 }
 
-// end ends the whole group: TERM, and KILL for what is left after the grace. What
+// end ends p's whole group: TERM, and KILL for what is left after the grace. What
 // the leader leaves behind when it obeys has the rest of the grace as well.
-func (p *process) end(grace time.Duration, hurry func() bool) {
-	if !hurry() && terminate(p.cmd.Process) && p.gone(grace, hurry) {
-		return
+func (t *attempt) end(p *os.Process, grace time.Duration) error {
+	if t.hurry() || !signalGroup(p, syscall.SIGTERM) || !gone(p, grace, t.hurry) {
+		signalGroup(p, syscall.SIGKILL)
+		gone(p, goneWithin, func() bool { return false })
 	}
-	kill(p.cmd.Process)
-	p.gone(goneWithin, func() bool { return false })
+	return nil
 }
 
-// gone waits until no process of the group is left, and reports whether that came
+// gone waits until no process of p's group is left, and reports whether that came
 // about in time. It looks again and again, since nobody tells it: the group's
 // members are not our children.
-func (p *process) gone(within time.Duration, hurry func() bool) bool {
+func gone(p *os.Process, within time.Duration, hurry func() bool) bool {
 	end := time.Now().Add(within)
-	for pause := time.Millisecond; alive(p.cmd.Process); pause = min(2*pause, 20*time.Millisecond) {
+	for pause := time.Millisecond; alive(p); pause = min(2*pause, 20*time.Millisecond) {
 		if hurry() || time.Now().After(end) {
 			return false
 		}

@@ -69,8 +69,7 @@ func classify(ctx context.Context, err error, t *attempt) *failure {
 	return &failure{Broken, "request", err}
 }
 
-// cannot says what it means that err came while the attempt was being prepared:
-// nothing was sent.
+// cannot says what an error means that came before anything was sent.
 func cannot(code, doing string, err error) error {
 	if errors.As(err, new(*failure)) {
 		return err

@@ -66,19 +66,17 @@ func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
 }
 
 // urlSecrets returns what is hidden in a URL, since a server may echo it.
-func (r *redactor) urlSecrets(raw string) []string {
+func (r *redactor) urlSecrets(raw string) (secrets []string) {
 	if r.urls(raw) == raw {
 		return nil
 	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil
-	}
-	password, _ := u.User.Password()
-	secrets := []string{password}
-	for key, values := range u.Query() {
-		if r.hide[strings.ToLower(key)] {
-			secrets = append(secrets, values...)
+	if u, err := url.Parse(raw); err == nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, password)
+		for key, values := range u.Query() {
+			if r.hide[strings.ToLower(key)] {
+				secrets = append(secrets, values...)
+			}
 		}
 	}
 	return secrets

@@ -26,20 +26,14 @@ func shell(ctx context.Context, text string) *exec.Cmd {
 	return exec.CommandContext(ctx, "/bin/sh", "-c", text)
 }
 
-// terminate asks p's group to end and reports whether it may be given time.
-func terminate(p *os.Process) bool {
-	syscall.Kill(-p.Pid, syscall.SIGTERM)
-	return true
-}
-
-// kill ends p's group. The group's number is not given to others while any
-// process is in it.
-func kill(p *os.Process) { syscall.Kill(-p.Pid, syscall.SIGKILL) }
+// signalGroup sends sig to p's group and reports whether there is one. Its number
+// is not given to others while any process is in it.
+func signalGroup(p *os.Process, sig syscall.Signal) bool { return syscall.Kill(-p.Pid, sig) == nil }
 
 // alive reports whether p's group has a process that runs. Zombies do not count:
 // where the first process of a container does not wait for orphans, those stay.
 func alive(p *os.Process) bool {
-	if syscall.Kill(-p.Pid, 0) != nil {
+	if !signalGroup(p, 0) {
 		return false
 	}
 	if runs(fmt.Sprintf("/proc/%d/stat", p.Pid), p.Pid) {
@@ -62,11 +56,7 @@ func runs(stat string, group int) bool {
 // signalName returns the signal that ended a process, such as "SIGTERM", and
 // empty if it exited.
 func signalName(state *os.ProcessState) string {
-	status := state.Sys().(syscall.WaitStatus)
-	if !status.Signaled() {
-		return ""
-	}
-	return unix.SignalName(status.Signal())
+	return unix.SignalName(state.Sys().(syscall.WaitStatus).Signal())
 }
 
 // MaxConcurrency returns how many attempts at once this process's file handles
@@ -77,5 +67,5 @@ func MaxConcurrency() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return plenty
 	}
-	return max(1, int(min(limit.Cur, each*plenty)-rest)/each)
+	return max(1, (int(min(limit.Cur, each*plenty))-rest)/each)
 }

@@ -22,13 +22,14 @@ func shell(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// terminate does nothing: there is no signal that asks a process to end.
-func terminate(*os.Process) bool { return false }
-
-// kill ends p and what it started.
-func kill(p *os.Process) {
+// signalGroup ends p and what it started if sig is SIGKILL. Nothing asks a process to
+// end here.
+func signalGroup(p *os.Process, sig syscall.Signal) bool {
+	if sig != syscall.SIGKILL {
+		return false
+	}
 	exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run()
-	p.Kill()
+	return p.Kill() == nil
 }
 
 func alive(*os.Process) bool { return false }

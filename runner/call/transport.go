@@ -59,7 +59,7 @@ func newTransport(key transportKey, concurrency int) (*http.Transport, error) {
 	}
 	settings, err := tlsConfig(key.tls)
 	if err != nil {
-		return nil, &failure{Broken, "tls", err}
+		return nil, cannot("tls", "read TLS settings", err)
 	}
 	return &http.Transport{
 		Proxy:                  proxy,
