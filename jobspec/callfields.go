@@ -79,15 +79,13 @@ func (d *decoder) method(j *Job, n *node) {
 // url reads where a request goes, and the host key unless the job names one.
 func (d *decoder) url(j *Job, n *node) {
 	j.HTTP.URL = d.text(n)
-	u := d.parseURL(n, j.HTTP.URL, "http", "https")
-	if u == nil {
-		return
+	if u := d.parseURL(n, j.HTTP.URL, "http", "https"); u != nil {
+		key, err := HostKey(u)
+		if err != nil {
+			d.fail(n, "%v", err)
+		}
+		j.Host = cmp.Or(j.Host, key)
 	}
-	key, err := HostKey(u)
-	if err != nil {
-		d.fail(n, "%v", err)
-	}
-	j.Host = cmp.Or(j.Host, key)
 }
 
 func (d *decoder) proxy(j *Job, n *node) {
@@ -113,6 +111,8 @@ func (d *decoder) headers(j *Job, n *node) {
 	d.pairs(n, func(kid *node) {
 		h := Header{kid.key, d.text(kid)}
 		switch {
+		case n.rival(h.Name) != kid:
+			d.failKey(kid, "doubled key")
 		case !httpguts.ValidHeaderFieldName(h.Name):
 			d.failKey(kid, "%q: want a header name, such as Accept", h.Name)
 		case !httpguts.ValidHeaderFieldValue(h.Value):
@@ -166,9 +166,9 @@ func quote(b []byte, s string) []byte {
 func (d *decoder) form(j *Job, n *node) {
 	var all []string
 	d.pairs(n, func(kid *node) {
-		values := []*node{kid}
-		if kid.kind == list {
-			values = kid.kids
+		values := kid.kids
+		if kid.kind != list {
+			values = []*node{kid}
 		}
 		for _, value := range values {
 			all = append(all, url.QueryEscape(kid.key)+"="+url.QueryEscape(d.textOrEmpty(value)))

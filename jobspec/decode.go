@@ -110,9 +110,6 @@ func (d *decoder) pairs(n *node, read func(*node)) {
 		return
 	}
 	for _, kid := range n.kids {
-		if n.rival(kid.key) != kid {
-			d.failKey(kid, "doubled key")
-		}
 		read(kid)
 	}
 }

@@ -2,48 +2,35 @@
 // one job a line. What comes out is checked, with defaults applied and
 // references put in; what is wrong comes out as [Errors], each with its place.
 //
-// # Values
+// Values. A text keeps what was typed: account: no, id: 0123 and a header value
+// 1.10 arrive as they are. Null is refused, and so is an empty text, except in
+// quotes as an argument behind the program, an environment variable or a form
+// field, and anywhere in json. Numbers are plain decimal, switches true or false.
+// In json a scalar without quotes is null, true, false or a number only if RFC
+// 8259 spells it so, else a string. Durations have units (30s, 1.5m, 1h30m, 1d)
+// and are above zero, but for retry.max_wait: 0s, never to wait on a pause. The
+// word none lifts timeout, deadline, not_before and each field of a limit.
 //
-// A field that is a text keeps what was typed: account: no, id: 0123 and a
-// header value 1.10 arrive as they are; block text ends its lines with \n
-// whatever the file's line ends. Null is refused, and so is an empty text,
-// except in quotes as an argument behind the program, an environment variable
-// or a form field, and anywhere in json. Numbers are plain decimal, switches
-// true or false. In json a scalar without quotes is null, true, false or a
-// number only if RFC 8259 spells it so, else a string.
+// Several files. Limits, vars and defaults of all files are joined; a value that
+// two files spell differently is refused. Keys at the top that begin with x- are
+// free, so that YAML anchors have a place; merge keys (<<) are honoured.
 //
-// Durations have units (30s, 1.5m, 1h30m, 1d) and are above zero; 0s is refused
-// but for retry.max_wait, where it means never to wait on a pause. The word none
-// lifts timeout, deadline, not_before and each field of a limit. Moments are a
-// duration from the run's start, or RFC 3339 with a zone; for a line of a pipe
-// the duration counts from when the line was read.
+// Defaults. The mappings http, exec, retry, backoff, expect, output, tls, labels,
+// headers and env are merged with those of a job, field by field (headers by
+// name, in any case); every other value of a job replaces the default, lists and
+// cost too. One of body, json, form and body_file replaces all four; so do argv
+// and shell, stdin and stdin_file. A job must have http or exec itself, and takes
+// no defaults from the other.
 //
-// # Several files, defaults, anchors
+// References. ${env:NAME}, ${var:NAME} and ${job:id} are put into each text
+// within http and exec, json and form included, and into id, host, account,
+// labels and output.save. The last five, and method, hold no secrets, so an
+// environment variable must be named in public_env there. $${ is a literal ${;
+// any other ${ is refused, and no other $ is touched. Values that were put in are
+// not looked at again; vars hold no references. Text under shell is left alone:
+// commands in a shell get all vars as VAR_NAME variables.
 //
-// Limits, vars and defaults of all files are joined; a value that two files
-// spell differently is refused. Keys at the top that begin with x- are free, so
-// that YAML anchors have a place; merge keys (<<) are honoured.
-//
-// Of the defaults, the mappings http, exec, retry, backoff, expect, output,
-// tls, labels, headers and env are merged with those of a job, field by field
-// (headers by name, in any case); every other value of a job replaces the
-// default, lists and cost too. One of body, json, form and body_file replaces
-// all four; so do argv and shell, stdin and stdin_file. A job must have http or
-// exec itself, and takes no defaults from the other.
-//
-// # References
-//
-// ${env:NAME}, ${var:NAME} and ${job:id} are put into each text within http and
-// exec but method, into json and form values, and into id, host, account, labels
-// and output.save. The last five, and method, hold no secrets, so an environment
-// variable must be named in public_env there. $${ is a literal ${; any other ${
-// is refused, and no other $ is touched. Values that were put in are not looked
-// at again; vars hold no references. Text under shell is left alone: commands in
-// a shell get all vars as VAR_NAME variables.
-//
-// # Hashes and ids
-//
-// A job's hash covers its http or exec block with defaults and vars put in, and
-// ${env:…} and ${job:id} by name. A job without an id gets the first 12 hex
+// Ids. A job's hash covers its http or exec block with defaults and vars put in,
+// and ${env:…} and ${job:id} by name. A job without an id gets the first 12 hex
 // digits of its hash, the second and third equal job with -2 and -3 behind.
 package jobspec

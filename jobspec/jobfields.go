@@ -39,7 +39,7 @@ var jobFields = []field[Job]{
 	{"priority", func(d *decoder, j *Job, n *node) { j.Priority = d.whole(n, math.MinInt32, math.MaxInt32) }},
 	{"deadline", func(d *decoder, j *Job, n *node) { j.Deadline = parse(d, n, parseWhen) }},
 	{"not_before", func(d *decoder, j *Job, n *node) { j.NotBefore = parse(d, n, parseWhen) }},
-	{"timeout", func(d *decoder, j *Job, n *node) { j.Timeout = parse(d, n, parseTimeout) }},
+	{"timeout", func(d *decoder, j *Job, n *node) { j.Timeout = parse(d, n, durationOr("none")) }},
 	{"cost", (*decoder).cost},
 	{"retry", func(d *decoder, j *Job, n *node) { fields(d, &j.Retry, n, retryFields) }},
 	{"expect", func(d *decoder, j *Job, n *node) { fields(d, &j.Expect, n, expectFields) }},
@@ -55,7 +55,7 @@ var retryFields = []field[Retry]{
 	{"on_status", func(d *decoder, r *Retry, n *node) { r.OnStatus = d.numbers(n, 100, 599) }},
 	{"on_exit", func(d *decoder, r *Retry, n *node) { r.OnExit = d.numbers(n, 1, 255) }},
 	{"idempotent", func(d *decoder, r *Retry, n *node) { r.Idempotent = new(d.boolean(n)) }},
-	{"max_wait", func(d *decoder, r *Retry, n *node) { r.MaxWait = parse(d, n, parseMaxWait) }},
+	{"max_wait", func(d *decoder, r *Retry, n *node) { r.MaxWait = parse(d, n, durationOr("0s")) }},
 }
 
 var backoffFields = []field[Retry]{

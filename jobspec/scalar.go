@@ -102,22 +102,6 @@ func isJSONNumber(s string) bool {
 	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && jsontext.Value(s).IsValid()
 }
 
-// parseTimeout reads a duration above zero, or none.
-func parseTimeout(s string) (time.Duration, error) {
-	if s == "none" {
-		return 0, nil
-	}
-	return parseDuration(s)
-}
-
-// parseMaxWait reads a duration; here alone 0s has a meaning.
-func parseMaxWait(s string) (time.Duration, error) {
-	if s == "0s" {
-		return 0, nil
-	}
-	return parseDuration(s)
-}
-
 // parseDuration reads a duration above zero.
 func parseDuration(s string) (time.Duration, error) {
 	v, err := limits.ParseDuration(s)
@@ -125,6 +109,16 @@ func parseDuration(s string) (time.Duration, error) {
 		err = errors.New("want a duration above zero")
 	}
 	return v, err
+}
+
+// durationOr reads a duration above zero, or a word for zero.
+func durationOr(zero string) func(string) (time.Duration, error) {
+	return func(s string) (time.Duration, error) {
+		if s == zero {
+			return 0, nil
+		}
+		return parseDuration(s)
+	}
 }
 
 // parseWhen reads a duration from the run's start, or RFC 3339 with a zone; or
