@@ -97,9 +97,9 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
-// TestContributingNamesWhatIsThere wants each file that CONTRIBUTING.md sends people
-// to to be there.
-func TestContributingNamesWhatIsThere(t *testing.T) {
+// TestContributing wants CONTRIBUTING.md to send people to files that are there, and
+// to say what each direct dependency is for.
+func TestContributing(t *testing.T) {
 	text, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +107,15 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	for _, found := range regexp.MustCompile("`([a-z_/]+/[a-z_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
 		if _, err := os.Stat(filepath.Join("..", found[1])); err != nil {
 			t.Errorf("CONTRIBUTING.md: %v", err)
+		}
+	}
+	module, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(module), -1) {
+		if !strings.Contains(string(text), "\n| "+found[1]+" ") {
+			t.Errorf("CONTRIBUTING.md does not say what %s is for", found[1])
 		}
 	}
 }
