@@ -10,7 +10,8 @@ import (
 	"agentlimit/runner/results"
 )
 
-// Config is what one run works with. All but Deadline must be set.
+// Config is what one run works with. All but Deadline and Paused must
+// be set.
 type Config struct {
 	Run         string // names the run in its records
 	Source      jobspec.Source
@@ -23,6 +24,9 @@ type Config struct {
 	Queue       int           // jobs that wait in memory
 	Grace       time.Duration // for attempts under way when the run is stopped
 	Deadline    time.Duration // from the start of the run, for every job; 0: none
+	// Paused is told when a key is paused, and when it is no more; nil: nobody.
+	// It is called by the goroutine that runs everything, and must not wait.
+	Paused func(Pause)
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
 }

@@ -81,7 +81,8 @@ type run struct {
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
-	err      error // why the run cannot go on
+	pauses   map[limits.Key]limits.Time // that were told of
+	err      error                      // why the run cannot go on
 }
 
 // incoming is a job from the source, or its error.
@@ -103,6 +104,7 @@ func newRun(cfg Config) *run {
 		ends:     make(chan end, cfg.Global),
 		records:  make(chan *results.Record, 256),
 		broken:   make(chan error, 1),
+		pauses:   make(map[limits.Key]limits.Time),
 	}
 }
 
@@ -265,7 +267,7 @@ func (r *run) settle() {
 
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
-	next := r.schedule.Next()
+	next := min(r.schedule.Next(), r.resume(r.cfg.Coordinator.Now()))
 	if next == limits.Never {
 		timer.Stop()
 		return
@@ -312,28 +314,43 @@ func (r *run) start(start schedule.Start) {
 // waits for another attempt.
 func (r *run) end(e end) {
 	t := e.task
+	if e.outcome.Hint != nil {
+		e.ended = r.cfg.Coordinator.Now() // from here on nothing starts
+	}
 	r.underWay--
 	r.idle++
 	r.cfg.Stats.ended(t.start, !e.late)
 	if e.late { // the deadline passed with the grant in hand
 		r.schedule.Refund(&t.Job, e.ended)
-		r.again(t, e.ended, 0)
+		r.again(t, e.ended, 0, schedule.Backoff)
 		return
 	}
 	r.schedule.Release(&t.Job, e.ended)
 	t.note(e)
-	v := t.judge(e.outcome)
-	if v.again && !r.stopped {
-		r.again(t, e.ended, e.ended.Add(v.backoff))
-		return
+	due, cause := limits.Time(0), schedule.Backoff
+	if e.outcome.Hint != nil {
+		t.hinted++
+		if due = r.slowDown(t, e); pauseKey(t, e.outcome) != (limits.Key{}) {
+			due = 0 // it waits with all others that the pause holds
+		} else {
+			cause = schedule.Pause
+		}
 	}
-	r.record(t.finish(r, v.status, e))
+	v := t.judge(e.outcome)
+	switch {
+	case !v.again || r.stopped:
+		r.record(t.finish(r, v.status, e))
+	case t.hinted > maxHinted:
+		r.record(t.throttled(r, schedule.Deferral{}, e.ended))
+	default:
+		r.again(t, e.ended, max(due, e.ended.Add(v.backoff)), cause)
+	}
 }
 
 // again lets a job wait for another attempt.
-func (r *run) again(t *task, now, due limits.Time) {
+func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting++ })
-	r.schedule.Add(&t.Job, now, due, schedule.Backoff)
+	r.schedule.Add(&t.Job, now, due, cause)
 }
 
 // deferred records the jobs that the schedule gave up.

@@ -18,6 +18,7 @@ type task struct {
 	start    schedule.Start // of the attempt under way, or the last
 	attempts []results.Attempt
 	last     call.Outcome
+	hinted   int // attempts that were refused with a hint
 }
 
 // newTask makes a task of a job that has just been read.
@@ -110,7 +111,6 @@ func (t *task) note(e end) {
 		StartedAt:  results.At(e.started),
 		EndedAt:    results.At(e.ended),
 		Waited:     waits(t.start.Waited),
-		Hint:       e.outcome.Hint,
 		Outcome:    string(e.outcome.Kind),
 		Charge:     make(map[limits.Key]int64, len(t.start.Keys)),
 	}
@@ -161,6 +161,9 @@ func (t *task) interrupt(r *run) *results.Record {
 // tried and has no time for another attempt has failed as its last one did.
 func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 	now := r.cfg.Coordinator.Now()
+	if len(t.attempts) > 0 && t.last.Hint != nil {
+		return t.throttled(r, d, now)
+	}
 	if len(t.attempts) > 0 {
 		rec := t.finish(r, results.Failed, end{outcome: t.last, ended: now})
 		if rec.Error != nil {

@@ -78,5 +78,5 @@ type Outcome struct {
 	HTTP    *results.HTTP // nil unless an answer was received
 	Exec    *results.Exec // nil unless the command ran
 	Error   *results.Error
-	Hint    *results.Hint
+	Hint    *Hint // nil: nothing was said about when to come back
 }

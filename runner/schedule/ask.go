@@ -257,6 +257,15 @@ func (s *Schedule) Unanswered() {
 
 func (s *Schedule) granted(a asked, now limits.Time) {
 	j, l := a.job, a.lane
+	if at, _, _ := l.pausedUntil(now); at > 0 { // it was paused since it was asked
+		s.news.Refunds = append(s.news.Refunds, j.claim)
+		if j.claim = 0; a.known {
+			s.unknown(l)
+		}
+		a.known = false
+		s.putBack(a)
+		return
+	}
 	if !a.taken { // it was asked for only to make it known, and got through
 		l.asking = false
 		if j.phase != queued || l.jobs.top() != j {

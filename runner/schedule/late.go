@@ -53,7 +53,11 @@ func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
 	if at > j.Deadline {
 		return r, true
 	}
-	if key, until := j.lane.longestPause(now); j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
+	key, until := j.lane.longestPause(now)
+	if j.dueFor == Pause && j.due > until {
+		key, until = limits.Key{}, j.due
+	}
+	if j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
 		return reason{LongPause, key, until}, true
 	}
 	return reason{}, false
