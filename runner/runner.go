@@ -38,6 +38,9 @@ func Run(ctx context.Context, cfg Config) error {
 	defer cancel(nil)
 	r.calls, r.cancelCalls = calls, cancel
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
+	for _, p := range cfg.Pauses {
+		r.schedule.Pause(p.Key, p.Until, r.began)
+	}
 
 	var around errgroup.Group
 	go r.read() // not waited for: a silent pipe may keep it for ever
@@ -82,6 +85,8 @@ type run struct {
 	stopped  bool // nothing starts any more
 	underWay int
 	pauses   map[limits.Key]limits.Time // that were told of
+	ended    int64                      // jobs
+	failures int64                      // of them
 	err      error                      // why the run cannot go on
 }
 
@@ -366,6 +371,15 @@ func (r *run) deferred() {
 func (r *run) record(record *results.Record) {
 	r.cfg.Stats.update(func(s *Summary) { s.Ended[record.Status]++ })
 	r.records <- record
+	r.ended++
+	switch record.Status {
+	case results.Failed, results.Unknown, results.Invalid:
+		r.failures++
+	}
+	if !r.stopped && r.cfg.MaxFailures.reached(r.failures, r.ended) {
+		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
+		r.stop()
+	}
 }
 
 // fail stops the run, which cannot go on; what is under way may end.

@@ -24,6 +24,7 @@ type Stats struct {
 // Summary is a moment's view of a run, or its end.
 type Summary struct {
 	Jobs      int64 // read so far
+	Earlier   int64 // of them, ended by an earlier run and left alone
 	Waiting   int64 // of them, not under way and not ended
 	UnderWay  int64 // attempts
 	PeakWay   int64 // most attempts under way at once
@@ -31,6 +32,7 @@ type Summary struct {
 	Ended     map[results.Status]int64
 	AllRead   bool // no more jobs will come
 	Stopped   bool // no more jobs will start
+	TooMany   bool // because of MaxFailures
 	Unstarted int64
 	Keys      []KeyStats // hosts, accounts and pools with an attempt or a waiting job, in order
 }

@@ -99,6 +99,9 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 	for _, key := range t.start.Keys {
 		a.Keys = append(a.Keys, key.String())
 	}
+	if r.cfg.Sending != nil && t.job.HTTP != nil && !idempotent(t.job) {
+		a.Sending = func() error { return r.cfg.Sending(t.job) }
+	}
 	return r.cfg.Caller.Call(r.calls, a)
 }
 
