@@ -41,7 +41,7 @@ func (t *task) judge(o call.Outcome) verdict {
 	if o.Sent && t.job.HTTP != nil && !idempotent(t.job) {
 		return verdict{status: results.Unknown}
 	}
-	counted := len(t.attempts) - t.hinted
+	counted := len(t.attempts) - t.hinted - t.hops
 	if o.Hint == nil && counted >= t.job.Retry.Attempts {
 		v.again = false
 	}

@@ -332,6 +332,11 @@ func (r *run) end(e end) {
 	}
 	r.schedule.Release(&t.Job, e.ended)
 	t.note(e)
+	if next := t.redirect(e.outcome); next != nil && !r.stopped {
+		t.job, t.hops = next, t.hops+1
+		r.again(t, e.ended, 0, schedule.Backoff)
+		return
+	}
 	due, cause := limits.Time(0), schedule.Backoff
 	if e.outcome.Hint != nil {
 		t.hinted++

@@ -19,6 +19,7 @@ type task struct {
 	attempts []results.Attempt
 	last     call.Outcome
 	hinted   int // attempts that were refused with a hint
+	hops     int // attempts that were redirected
 }
 
 // newTask makes a task of a job that has just been read.
@@ -125,6 +126,9 @@ func (t *task) note(e end) {
 	}
 	if e.outcome.HTTP != nil {
 		a.Status = e.outcome.HTTP.Status
+		if to := e.outcome.HTTP.Headers["Location"]; len(to) > 0 {
+			a.Location = to[0]
+		}
 	}
 	if e.outcome.Exec != nil {
 		a.ExitCode = &e.outcome.Exec.ExitCode
