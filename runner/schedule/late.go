@@ -46,8 +46,11 @@ func (s *Schedule) deferJob(j *Job, r reason) {
 // nobody else took a token from now on, its own time, a pause or a bucket lets
 // it start only after its deadline. Permits never make it certain.
 func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
-	if now > j.Deadline {
+	switch {
+	case now > j.Deadline && j.phase == away:
 		return reason{why: Past}, true
+	case now > j.Deadline:
+		return s.missed(j, now), true
 	}
 	r, at := s.earliest(j, now)
 	if at > j.Deadline {
