@@ -19,6 +19,7 @@ type Inflight struct {
 
 	mu   sync.Mutex // guards what follows
 	file *os.File   // nil: nothing to list yet
+	err  error      // the first; a line may be cut off in the middle, so nothing follows it
 }
 
 // Sent is one line of the list.
@@ -32,7 +33,8 @@ type Sent struct {
 // when there is something to list.
 func NewInflight(path string) *Inflight { return &Inflight{path: path + ".inflight"} }
 
-// Add lists a job. It must return before the job is sent.
+// Add lists a job. It must return before the job is sent. After an error nothing
+// more can be listed, and every further call returns that first error.
 func (f *Inflight) Add(s Sent) error {
 	line, err := json.Marshal(s)
 	if err != nil {
@@ -40,12 +42,20 @@ func (f *Inflight) Add(s Sent) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
-		if f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-			return fmt.Errorf("list what is under way: %w", err)
-		}
+	if f.err == nil {
+		f.err = f.appendLocked(append(line, '\n'))
 	}
-	if _, err := f.file.Write(append(line, '\n')); err != nil {
+	return f.err
+}
+
+func (f *Inflight) appendLocked(line []byte) (err error) {
+	if f.file == nil {
+		f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	}
+	if err == nil {
+		_, err = f.file.Write(line)
+	}
+	if err != nil {
 		return fmt.Errorf("list what is under way: %w", err)
 	}
 	return nil
