@@ -40,6 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
 	for _, p := range cfg.Pauses {
 		r.schedule.Pause(p.Key, p.Until, r.began)
+		r.paused(p.Key, p.Until, "asked for in an earlier run")
 	}
 
 	var around errgroup.Group
@@ -84,9 +85,9 @@ type run struct {
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
+	watchAt  limits.Time                // when to look for the longest wait again
 	pauses   map[limits.Key]limits.Time // that were told of
 	ended    int64                      // jobs
-	failures int64                      // of them
 	err      error                      // why the run cannot go on
 }
 
@@ -272,11 +273,8 @@ func (r *run) settle() {
 
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
-	next := min(r.schedule.Next(), r.resume(r.cfg.Coordinator.Now()))
-	if next == limits.Never {
-		timer.Stop()
-		return
-	}
+	now := r.cfg.Coordinator.Now()
+	next := min(r.schedule.Next(), r.resume(now), r.watchWaits(now))
 	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
 }
 
@@ -374,14 +372,18 @@ func (r *run) deferred() {
 
 // record hands a record to the writer.
 func (r *run) record(record *results.Record) {
-	r.cfg.Stats.update(func(s *Summary) { s.Ended[record.Status]++ })
+	var failures int64
+	r.cfg.Stats.update(func(s *Summary) {
+		s.Ended[record.Status]++
+		switch record.Status {
+		case results.Failed, results.Unknown, results.Invalid:
+			s.Failures++
+		}
+		failures = s.Failures
+	})
 	r.records <- record
 	r.ended++
-	switch record.Status {
-	case results.Failed, results.Unknown, results.Invalid:
-		r.failures++
-	}
-	if !r.stopped && r.cfg.MaxFailures.reached(r.failures, r.ended) {
+	if !r.stopped && r.cfg.MaxFailures.reached(failures, r.ended) {
 		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
 		r.stop()
 	}
@@ -411,6 +413,7 @@ func (r *run) done() bool {
 // abandon ends what a stopped run leaves: a job that was tried gets a record, one
 // that never started gets none.
 func (r *run) abandon() {
+	r.cfg.Stats.update(func(s *Summary) { s.Longest = Wait{} })
 	r.schedule.Each(func(j *schedule.Job) {
 		t := j.Ref.(*task)
 		r.cfg.Stats.update(func(s *Summary) { s.Waiting-- })

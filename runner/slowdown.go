@@ -27,7 +27,7 @@ func (r *run) slowDown(t *task, e end) limits.Time {
 	if key := pauseKey(t, e.outcome); key != (limits.Key{}) {
 		note.Key = &key
 		r.schedule.Pause(key, until, e.ended)
-		r.paused(key, until, t)
+		r.paused(key, until, whyPaused(e.outcome))
 	}
 	return until
 }
@@ -57,17 +57,19 @@ type Pause struct {
 
 // paused notes a pause, to tell of it and of its end. One that another outlasts
 // is not told of.
-func (r *run) paused(key limits.Key, until limits.Time, t *task) {
-	if until <= r.pauses[key] {
-		return
+func (r *run) paused(key limits.Key, until limits.Time, why string) {
+	if until > r.pauses[key] {
+		r.pauses[key] = until
+		r.tell(Pause{Key: key, Until: until.Wall(), Why: why})
 	}
-	r.pauses[key] = until
-	h := t.last.Hint
-	why := h.Source + ": " + h.Raw
-	if t.last.HTTP != nil {
-		why = fmt.Sprintf("%d, %s", t.last.HTTP.Status, why)
+}
+
+func whyPaused(o call.Outcome) string {
+	why := o.Hint.Source + ": " + o.Hint.Raw
+	if o.HTTP != nil {
+		why = fmt.Sprintf("%d, %s", o.HTTP.Status, why)
 	}
-	r.tell(Pause{Key: key, Until: until.Wall(), Why: why})
+	return why
 }
 
 // resume tells of the pauses that have ended, and returns when the next one will.
