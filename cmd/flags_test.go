@@ -26,7 +26,7 @@ func TestRunFlags(t *testing.T) {
 	standard := func(change func(*runOptions)) *runOptions {
 		o := &runOptions{
 			loadOptions: loadOptions{files: []string{"jobs.yaml"}, vars: map[string]string{}},
-			grace:       8 * time.Second, queue: 10_000, progress: "auto", deferredExit: 75,
+			grace:       8 * time.Second, queue: 10_000, progress: "auto", logFormat: "text", deferredExit: 75,
 		}
 		change(o)
 		return o
