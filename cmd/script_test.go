@@ -41,7 +41,14 @@ func TestMain(m *testing.M) {
 //	                                       wants the records to keep the files' limits
 //	requests N PATH                        wants the server to have had N requests
 //
-// and $SERVER, a server that answers /status/N with N and anything else with 200.
+// and $SERVER, a server that counts. It answers
+//
+//	/status/N    with N
+//	/later/N/…   once with 429 and Retry-After: N, then with 200
+//	/quota/…     with 429 and a reason in JSON
+//	/hang/…      never
+//
+// and anything else with 200.
 func TestScripts(t *testing.T) {
 	examples, err := os.Getwd()
 	if err != nil {
@@ -165,10 +172,26 @@ func newServer() *server {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.count[r.URL.Path]++
+	nth := s.count[r.URL.Path]
 	s.mu.Unlock()
-	if code, found := strings.CutPrefix(r.URL.Path, "/status/"); found {
-		n, _ := strconv.Atoi(code)
+	what, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch what {
+	case "status":
+		n, _ := strconv.Atoi(rest)
 		w.WriteHeader(n)
+	case "later":
+		if wait, _, _ := strings.Cut(rest, "/"); nth == 1 {
+			w.Header().Set("Retry-After", wait)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	case "quota":
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"error":{"code":"plan_used_up","message":"no units left until the 1st\nask sales"}}`)
+		return
+	case "hang":
+		io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
+		<-r.Context().Done()
+		return
 	}
 	io.WriteString(w, "hello from "+r.URL.Path)
 }
