@@ -2,6 +2,7 @@ package cmd_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -41,7 +42,8 @@ func TestMain(m *testing.M) {
 //	                                       wants the records to keep the files' limits
 //	requests N PATH                        wants the server to have had N requests
 //
-// and $SERVER, a server that counts. It answers
+// the condition [unshare], that a user may have a file system of its own, and
+// $SERVER, a server that counts. It answers
 //
 //	/status/N    with N
 //	/later/N/…   once with 429 and Retry-After: N, then with 200
@@ -66,6 +68,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SERVER", s.URL)
 			env.Setenv("EXAMPLES", examples+"/../examples")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "unshare" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return exec.Command("unshare", "-rm", "true").Run() == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
