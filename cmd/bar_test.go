@@ -92,8 +92,8 @@ func TestScreenKeepsStatusBelowLines(t *testing.T) {
 func TestPlainProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := &screen{out: &out, width: func() int { return 80 }}
-		hide := s.show("plain", runner.NewStats(func(limits.Key) limits.Limit { return limits.Limit{} }), 100)
+		v := &voice{screen: &screen{out: &out, width: func() int { return 80 }}}
+		hide := v.progress("plain", runner.NewStats(func(limits.Key) limits.Limit { return limits.Limit{} }), 100)
 		time.Sleep(25 * time.Second)
 		hide()
 		if got, want := out.String(), "agentlimit: 0/100, 10s, 0 under way, 0 waiting\nagentlimit: 0/100, 20s, 0 under way, 0 waiting\n"; got != want {
@@ -105,10 +105,10 @@ func TestPlainProgress(t *testing.T) {
 func TestBarProgressIsDrawnTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := &screen{out: &out}
+		v := &voice{screen: &screen{out: &out}}
 		var draws int
-		s.width = func() int { draws++; return 80 }
-		hide := s.show("bar", runner.NewStats(func(limits.Key) limits.Limit { return limits.Limit{} }), 100)
+		v.width = func() int { draws++; return 80 }
+		hide := v.progress("bar", runner.NewStats(func(limits.Key) limits.Limit { return limits.Limit{} }), 100)
 		time.Sleep(1050 * time.Millisecond)
 		hide()
 		if draws != 10 {

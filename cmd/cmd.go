@@ -8,21 +8,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	p := &program{os.Stdin, os.Stdout, os.Stderr, notifySignals}
+	p := newProgram(os.Stdin, os.Stdout, os.Stderr, notifySignals)
 	return p.main(context.Background(), os.Args[1:])
 }
 
 // Run runs the command line args with the given streams, and returns the exit
 // code. It takes no signals: when ctx is done, a run stops as if by SIGTERM.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &program{stdin, stdout, stderr, func() (<-chan os.Signal, func()) { return nil, func() {} }}
+	p := newProgram(stdin, stdout, stderr, func() (<-chan os.Signal, func()) { return nil, func() {} })
 	return p.main(ctx, args)
 }
 
@@ -30,8 +29,13 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	voice          *voice // on stderr
 	// notify begins to take the signals that stop a run, and says how to end that.
 	notify func() (<-chan os.Signal, func())
+}
+
+func newProgram(stdin io.Reader, stdout, stderr io.Writer, notify func() (<-chan os.Signal, func())) *program {
+	return &program{stdin, stdout, stderr, newVoice(stderr, "text"), notify}
 }
 
 func (p *program) main(ctx context.Context, args []string) int {
@@ -48,17 +52,10 @@ func (p *program) report(err error) {
 	if err == nil || errors.As(err, new(*unfinished)) {
 		return
 	}
-	for line := range strings.Lines(err.Error()) {
-		p.say("error", "%s", strings.TrimSuffix(line, "\n"))
-	}
+	p.voice.fail(err)
 	if h, found := errors.AsType[*hinted](err); found {
-		p.say("hint", "%s", h.hint)
+		p.voice.hint(h.hint)
 	}
-}
-
-// say prints one message of a kind: error, hint or warning.
-func (p *program) say(kind, format string, args ...any) {
-	fmt.Fprintf(p.stderr, "agentlimit: %s: %s\n", kind, printable(fmt.Sprintf(format, args...)))
 }
 
 // print writes data to standard output.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentlimit/limits"
+	"agentlimit/runner"
 )
 
 // value is a flag of a type of its own.
@@ -71,6 +72,28 @@ func wordFlag(to *string, words ...string) value[string] {
 		}
 		return s, nil
 	}, func(s string) string { return s }}
+}
+
+// maxFailuresFlag reads a number, or a percentage.
+func maxFailuresFlag(to *runner.MaxFailures) value[runner.MaxFailures] {
+	return value[runner.MaxFailures]{to, "N|N%", func(s string) (m runner.MaxFailures, err error) {
+		if digits, share := strings.CutSuffix(s, "%"); share {
+			m.Percent, err = strconv.ParseFloat(digits, 64)
+			if err == nil && m.Percent > 0 && m.Percent <= 100 {
+				return m, nil
+			}
+		} else if m.Count, err = strconv.ParseInt(s, 10, 64); err == nil && m.Count > 0 {
+			return m, nil
+		}
+		return m, errors.New("want a whole number from 1, or a percentage from above 0% to 100%")
+	}, spellMaxFailures}
+}
+
+func spellMaxFailures(m runner.MaxFailures) string {
+	if m.Percent > 0 {
+		return strconv.FormatFloat(m.Percent, 'f', -1, 64) + "%"
+	}
+	return strconv.FormatInt(m.Count, 10)
 }
 
 // variables is a flag that may be given again and again, as NAME=VALUE.

@@ -26,7 +26,7 @@ func TestRunFlags(t *testing.T) {
 	standard := func(change func(*runOptions)) *runOptions {
 		o := &runOptions{
 			loadOptions: loadOptions{files: []string{"jobs.yaml"}, vars: map[string]string{}},
-			grace:       8 * time.Second, queue: 10_000, progress: "auto", deferredExit: 75,
+			grace:       8 * time.Second, queue: 10_000, progress: "auto", logFormat: "text", deferredExit: 75,
 		}
 		change(o)
 		return o
@@ -43,13 +43,18 @@ func TestRunFlags(t *testing.T) {
 		{"all the rest", "-v --overwrite --queue 7 --format jsonl --progress plain --deferred-exit 0 jobs.yaml", standard(func(o *runOptions) {
 			o.verbose, o.overwrite, o.queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
 		})},
+		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.retryUnknown = true, true })},
+		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = choices{{"id", "a*"}, {"host", ""}} })},
+		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Count = 5 })},
+		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Percent = 2.5 })},
+		{"for programs", "--log-format json --summary s.json jobs.yaml", standard(func(o *runOptions) { o.logFormat, o.summary = "json", "s.json" })},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			got, err := parse(t, strings.Fields(test.args)...)
 			if err != nil {
 				t.Fatalf("run %s: %v", test.args, err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(runOptions{}, loadOptions{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(runOptions{}, loadOptions{}, choice{})); diff != "" {
 				t.Errorf("run %s: options (-want +got):\n%s", test.args, diff)
 			}
 		})
@@ -66,6 +71,17 @@ func TestRunFlagsRefused(t *testing.T) {
 		{"a code is one byte", "--deferred-exit 256 f", "want a whole number from 0 to 255"},
 		{"an unknown format", "--format toml f", "want yaml, json, jsonl"},
 		{"a var without a name", "--var =x f", "want NAME=VALUE"},
+		{"no failure at all would stop nothing", "--max-failures 0 f", "want a whole number from 1, or a percentage"},
+		{"nor would no part of them", "--max-failures 0% f", "want a whole number from 1, or a percentage"},
+		{"more than all cannot fail", "--max-failures 100.5% f", "want a whole number from 1, or a percentage"},
+		{"no number is no percentage", "--max-failures NaN% f", "want a whole number from 1, or a percentage"},
+		{"a choice by what is no key", "--only pool=x f", "want id=GLOB, host=GLOB or account=GLOB"},
+		{"a choice by nothing", "--only x f", "want id=GLOB, host=GLOB or account=GLOB"},
+		{"a pattern that is none", "--only id=[a f", "syntax error in pattern"},
+		{"going on and starting anew", "--resume --overwrite f", "contradict"},
+		{"going on with a stream", "--resume -o - f", "standard output cannot be gone on with"},
+		{"repeating what is not known", "--retry-unknown f", "without --resume"},
+		{"an unknown log format", "--log-format xml f", "want text, json"},
 		{"two wishes that contradict", "-q -v f", "contradict"},
 		{"no file", "-q", "no job file is named"},
 	} {

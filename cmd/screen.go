@@ -3,18 +3,9 @@ package cmd
 import (
 	"io"
 	"os"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/term"
-
-	"agentlimit/runner"
-)
-
-const (
-	redrawEvery = 100 * time.Millisecond
-	plainEvery  = 10 * time.Second
 )
 
 // screen is standard error while a run goes on: lines of text and, on a terminal,
@@ -54,65 +45,6 @@ func (s *screen) setLocked(status string) {
 	if status != s.status {
 		io.WriteString(s.out, "\r"+status+"\x1b[K\r")
 		s.status = status
-	}
-}
-
-// show begins to show what a run does, in a mode of --progress but auto. The
-// result ends that, and returns when nothing more is shown.
-func (s *screen) show(mode string, stats *runner.Stats, total int64) (hide func()) {
-	draw, every := s.drawBar, redrawEvery
-	switch mode {
-	case "none":
-		return func() {}
-	case "plain":
-		draw, every = s.drawLine, plainEvery
-	}
-	start := time.Now()
-	ticker := time.NewTicker(every)
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			select {
-			case <-ticker.C:
-				draw(stats.Summary(), total, time.Since(start))
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
-		<-gone
-		s.set("")
-	}
-}
-
-func (s *screen) drawBar(sum runner.Summary, total int64, since time.Duration) {
-	// A full last column would move the cursor to the next line.
-	s.set(barLine(sum, total, since, s.width()-1))
-}
-
-func (s *screen) drawLine(sum runner.Summary, total int64, since time.Duration) {
-	io.WriteString(s, "agentlimit: "+strings.Join(progressParts(sum, total, since), ", ")+"\n")
-}
-
-// progressMode turns auto into what suits standard error. A bar needs a terminal.
-func (p *program) progressMode(o *runOptions) string {
-	switch mode := o.progress; {
-	case o.quiet:
-		return "none"
-	case (mode == "auto" || mode == "bar") && !isTerminal(p.stderr):
-		return "plain"
-	case mode == "auto" && (os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb"):
-		return "plain"
-	case mode == "auto" && o.output == "-" && isTerminal(p.stdout): // records and bar would mix
-		return "plain"
-	case mode == "auto":
-		return "bar"
-	default:
-		return mode
 	}
 }
 

@@ -2,6 +2,7 @@ package cmd_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -41,7 +42,15 @@ func TestMain(m *testing.M) {
 //	                                       wants the records to keep the files' limits
 //	requests N PATH                        wants the server to have had N requests
 //
-// and $SERVER, a server that answers /status/N with N and anything else with 200.
+// the condition [unshare], that a user may have a file system of its own, and
+// $SERVER, a server that counts. It answers
+//
+//	/status/N    with N
+//	/later/N/…   once with 429 and Retry-After: N, then with 200
+//	/quota/…     with 429 and a reason in JSON
+//	/hang/…      never
+//
+// and anything else with 200.
 func TestScripts(t *testing.T) {
 	examples, err := os.Getwd()
 	if err != nil {
@@ -59,6 +68,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SERVER", s.URL)
 			env.Setenv("EXAMPLES", examples+"/../examples")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "unshare" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return exec.Command("unshare", "-rm", "true").Run() == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
@@ -165,10 +180,26 @@ func newServer() *server {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.count[r.URL.Path]++
+	nth := s.count[r.URL.Path]
 	s.mu.Unlock()
-	if code, found := strings.CutPrefix(r.URL.Path, "/status/"); found {
-		n, _ := strconv.Atoi(code)
+	what, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch what {
+	case "status":
+		n, _ := strconv.Atoi(rest)
 		w.WriteHeader(n)
+	case "later":
+		if wait, _, _ := strings.Cut(rest, "/"); nth == 1 {
+			w.Header().Set("Retry-After", wait)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	case "quota":
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"error":{"code":"plan_used_up","message":"no units left until the 1st\nask sales"}}`)
+		return
+	case "hang":
+		io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
+		<-r.Context().Done()
+		return
 	}
 	io.WriteString(w, "hello from "+r.URL.Path)
 }

@@ -63,11 +63,12 @@ func counted(sum runner.Summary, total int64) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	// A stopped run may have jobs that it never read.
-	if unstarted := max(sum.Unstarted, total-ended(sum)); unstarted > 0 {
-		parts = append(parts, fmt.Sprintf("%d not started", unstarted))
+	if n := unstarted(sum, total); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d not started", n))
 	}
 	switch {
+	case len(parts) > 0 && sum.Earlier > 0:
+		return fmt.Sprintf("%s (%d done before)", strings.Join(parts, ", "), sum.Earlier)
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case sum.AllRead:
@@ -76,13 +77,22 @@ func counted(sum runner.Summary, total int64) string {
 	return "no job ended"
 }
 
-// String tells the status, the job or how many, and the reason.
+// unstarted returns how many jobs a run leaves: one that was stopped may have some
+// that it never read.
+func unstarted(sum runner.Summary, total int64) int64 {
+	return max(sum.Unstarted, total-ended(sum))
+}
+
+// String tells the kind, the job or how many, and the reason.
 func (t *trouble) String() string {
 	who := t.first
-	if t.jobs > 1 {
+	switch {
+	case t.key != "":
+		who = t.key + ": " + many(t.jobs, "job")
+	case t.jobs > 1:
 		who = fmt.Sprintf("%d jobs, such as %s", t.jobs, t.first)
 	}
-	s := fmt.Sprintf("%s: %s", t.status, who)
+	s := fmt.Sprintf("%s: %s", t.kind, who)
 	if t.reason != "" {
 		s += ": " + t.reason
 	}

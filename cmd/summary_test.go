@@ -25,8 +25,8 @@ func TestSummarize(t *testing.T) {
 		Keys:  []runner.KeyStats{host, account},
 	}
 	troubles := []*trouble{
-		{status: results.Failed, reason: "account/team-a: status 500", first: "a", jobs: 1},
-		{status: results.Failed, reason: "exit code 1\x1b[2J", first: "b", jobs: 2},
+		{kind: "failed", reason: "account/team-a: status 500", first: "a", jobs: 1},
+		{kind: "failed", reason: "exit code 1\x1b[2J", first: "b", jobs: 2},
 	}
 	got := summarize(sum, 37, troubles, 10*time.Second)
 	want := `agentlimit: 25 succeeded, 3 failed, 2 deferred, 7 not started in 10s
@@ -48,7 +48,7 @@ func TestSummaryIsShort(t *testing.T) {
 		k := keyStats(limits.Host, fmt.Sprint("h", i), 0, 1)
 		k.Started = i
 		sum.Keys = append(sum.Keys, k)
-		troubles = append(troubles, &trouble{status: results.Failed, reason: strings.Repeat("long ", 100), first: "a", jobs: 1})
+		troubles = append(troubles, &trouble{kind: "failed", reason: strings.Repeat("long ", 100), first: "a", jobs: 1})
 	}
 	got := summarize(sum, -1, troubles, time.Second)
 	for _, want := range []string{"\n  host/h12  12 ", "\n  and 3 more hosts\n", "\n  and 8 more kinds of trouble: see the results\n"} {
@@ -84,7 +84,7 @@ func TestWatchGathersTroubles(t *testing.T) {
 	}
 	var lines []string
 	sink := &counter{}
-	w := &watch{Sink: sink, each: func(line string) { lines = append(lines, line) }}
+	w := &watch{Sink: sink, each: func(r *results.Record) { lines = append(lines, recordLine(r)) }}
 	exit := results.Attempt{StartedAt: results.Time{Time: at}, EndedAt: results.Time{Time: at.Add(1500 * time.Millisecond)}}
 	err := w.Append(
 		&results.Record{ID: "fine", Status: results.Succeeded, Attempts: []results.Attempt{exit, exit}},

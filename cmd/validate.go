@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (p *program) validate(o *validateOptions) error {
 		return err
 	}
 	for _, w := range spec.Warnings {
-		p.say("warning", "%s", w)
+		p.voice.say(slog.LevelWarn, fmt.Sprint(w))
 	}
 	if o.show {
 		if err := p.print(showGlobal(spec)); err != nil {
@@ -65,7 +66,7 @@ func (p *program) validate(o *validateOptions) error {
 		}
 		if invalid, found := errors.AsType[*jobspec.Invalid](err); found {
 			if bad++; bad <= shownInvalid {
-				p.say("error", "%v", invalid)
+				p.voice.fail(invalid)
 			}
 			continue
 		}

@@ -23,6 +23,14 @@ func NewLocal() *Local {
 	return &Local{now: func() Time { return Time(start.Add(time.Since(start)).UnixMicro()) }}
 }
 
+// NewLocalEmpty is [NewLocal] with every bucket empty: for a run that goes on
+// where another may have ended this moment.
+func NewLocalEmpty() *Local {
+	l := NewLocal()
+	l.state.Empty = l.now()
+	return l
+}
+
 // Sync decides the batch at once. It ignores ctx and returns no error.
 func (l *Local) Sync(_ context.Context, batch *Batch, reply *Reply) error {
 	l.mu.Lock()

@@ -2,8 +2,7 @@ package limits
 
 // State is the one decision: given a time and claims in order, who may start
 // now. It has no clock and no goroutine, and is not safe for use by several
-// goroutines at once; see [Local]. The zero State is ready for use; every key's
-// bucket starts full.
+// goroutines at once; see [Local]. The zero State is ready for use.
 //
 // A claim is granted if each of its keys has a permit free and is not paused,
 // and each bucket holds its cost; then all of it is taken in one step. Three
@@ -25,6 +24,10 @@ package limits
 // refused claim has changed no permit and no token; a key is dropped only when
 // it is as a new one would be.
 type State struct {
+	// Empty is when buckets were empty of which nothing else is known; zero: they
+	// are full.
+	Empty Time
+
 	keys    map[Key]*keyState
 	claims  map[ClaimID]*claim // granted and waiting
 	spare   []*claim           // for reuse, so that a grant allocates nothing
@@ -183,7 +186,7 @@ func (s *State) touch(key Key, limit Limit, now Time) *keyState {
 	}
 	if k.limit == (Limit{}) && limit != (Limit{}) {
 		k.limit = limit
-		k.bucket = Full(limit, now)
+		k.bucket = s.newBucket(limit, now)
 		if key.Kind == Host && k.pause > 0 {
 			k.bucket = Bucket{Last: k.pause}
 		}
@@ -191,6 +194,13 @@ func (s *State) touch(key Key, limit Limit, now Time) *keyState {
 	k.refill(now)
 	s.report(k)
 	return k
+}
+
+func (s *State) newBucket(l Limit, now Time) Bucket {
+	if s.Empty > 0 {
+		return Bucket{Last: min(s.Empty, now)}
+	}
+	return Full(l, now)
 }
 
 // report has the batch's reply tell of the key.

@@ -10,7 +10,8 @@ import (
 	"agentlimit/runner/results"
 )
 
-// Config is what one run works with. All but Deadline must be set.
+// Config is what one run works with. Deadline and what follows Kill may
+// be left out.
 type Config struct {
 	Run         string // names the run in its records
 	Source      jobspec.Source
@@ -25,6 +26,18 @@ type Config struct {
 	Deadline    time.Duration // from the start of the run, for every job; 0: none
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
+
+	// Pauses hold from the start.
+	Pauses []limits.PauseRequest
+	// Sending is called before a job is sent whose fate would be unknown if the
+	// run were killed; an error ends the attempt unsent. Nil: nobody wants to know.
+	Sending func(*jobspec.Job) error
+	// MaxFailures stops the run, as a signal would but with all the time that
+	// attempts under way need. The zero MaxFailures never does.
+	MaxFailures MaxFailures
+	// Paused is told when a key is paused, and when it is no more; nil: nobody.
+	// It is called by the goroutine that runs everything, and must not wait.
+	Paused func(Pause)
 }
 
 // Sink takes the records of a run. Only one goroutine calls it.
@@ -32,4 +45,21 @@ type Sink interface {
 	// Append writes the records, all or, on error, the first of them. After an
 	// error no more can be written.
 	Append(...*results.Record) error
+}
+
+// MaxFailures is how many jobs of a run may fail, or end unknown or invalid,
+// before it is stopped: a number, or a share of those that have ended once 20
+// have. Zero fields do not limit.
+type MaxFailures struct {
+	Count   int64
+	Percent float64
+}
+
+// fewJobs is how many jobs must have ended before a share of them says much.
+const fewJobs = 20
+
+// reached reports whether so many failures among so many ended jobs are too many.
+func (m MaxFailures) reached(failures, ended int64) bool {
+	return m.Count > 0 && failures >= m.Count ||
+		m.Percent > 0 && ended >= fewJobs && float64(failures)*100 >= m.Percent*float64(ended)
 }

@@ -41,8 +41,12 @@ func (t *task) judge(o call.Outcome) verdict {
 	if o.Sent && t.job.HTTP != nil && !idempotent(t.job) {
 		return verdict{status: results.Unknown}
 	}
-	if v.again = v.again && len(t.attempts) < t.job.Retry.Attempts; v.again {
-		v.backoff = backoff(t.job.Retry, len(t.attempts))
+	counted := len(t.attempts) - t.hinted - t.hops
+	if o.Hint == nil && counted >= t.job.Retry.Attempts {
+		v.again = false
+	}
+	if v.again {
+		v.backoff = backoff(t.job.Retry, max(1, counted))
 	}
 	return v
 }
@@ -52,9 +56,12 @@ func (t *task) judge(o call.Outcome) verdict {
 // method (RFC 8470 section 5.2, RFC 6585 section 4, RFC 9110 section 15.6.4).
 func (t *task) answerRepeats(o call.Outcome) bool {
 	if o.Exec != nil {
-		return o.Exec.Signal == "" && slices.Contains(t.job.Retry.OnExit, o.Exec.ExitCode)
+		return o.Exec.Signal == "" && (o.Hint != nil || slices.Contains(t.job.Retry.OnExit, o.Exec.ExitCode))
 	}
 	status := o.HTTP.Status
+	if status == 403 { // a limit if it says when to come back, else a refusal
+		return o.Hint != nil
+	}
 	if o.Error != nil && o.Error.Kind == "body" || !slices.Contains(t.job.Retry.OnStatus, status) {
 		return false
 	}

@@ -38,6 +38,10 @@ func Run(ctx context.Context, cfg Config) error {
 	defer cancel(nil)
 	r.calls, r.cancelCalls = calls, cancel
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
+	for _, p := range cfg.Pauses {
+		r.schedule.Pause(p.Key, p.Until, r.began)
+		r.paused(p.Key, p.Until, "asked for in an earlier run")
+	}
 
 	var around errgroup.Group
 	go r.read() // not waited for: a silent pipe may keep it for ever
@@ -81,7 +85,10 @@ type run struct {
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
-	err      error // why the run cannot go on
+	watchAt  limits.Time                // when to look for the longest wait again
+	pauses   map[limits.Key]limits.Time // that were told of
+	ended    int64                      // jobs
+	err      error                      // why the run cannot go on
 }
 
 // incoming is a job from the source, or its error.
@@ -103,6 +110,7 @@ func newRun(cfg Config) *run {
 		ends:     make(chan end, cfg.Global),
 		records:  make(chan *results.Record, 256),
 		broken:   make(chan error, 1),
+		pauses:   make(map[limits.Key]limits.Time),
 	}
 }
 
@@ -265,11 +273,8 @@ func (r *run) settle() {
 
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
-	next := r.schedule.Next()
-	if next == limits.Never {
-		timer.Stop()
-		return
-	}
+	now := r.cfg.Coordinator.Now()
+	next := min(r.schedule.Next(), r.resume(now), r.watchWaits(now))
 	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
 }
 
@@ -312,28 +317,48 @@ func (r *run) start(start schedule.Start) {
 // waits for another attempt.
 func (r *run) end(e end) {
 	t := e.task
+	if e.outcome.Hint != nil {
+		e.ended = r.cfg.Coordinator.Now() // from here on nothing starts
+	}
 	r.underWay--
 	r.idle++
 	r.cfg.Stats.ended(t.start, !e.late)
 	if e.late { // the deadline passed with the grant in hand
 		r.schedule.Refund(&t.Job, e.ended)
-		r.again(t, e.ended, 0)
+		r.again(t, e.ended, 0, schedule.Backoff)
 		return
 	}
 	r.schedule.Release(&t.Job, e.ended)
 	t.note(e)
-	v := t.judge(e.outcome)
-	if v.again && !r.stopped {
-		r.again(t, e.ended, e.ended.Add(v.backoff))
+	if next := t.redirect(e.outcome); next != nil && !r.stopped {
+		t.job, t.hops = next, t.hops+1
+		r.again(t, e.ended, 0, schedule.Backoff)
 		return
 	}
-	r.record(t.finish(r, v.status, e))
+	due, cause := limits.Time(0), schedule.Backoff
+	if e.outcome.Hint != nil {
+		t.hinted++
+		if due = r.slowDown(t, e); pauseKey(t, e.outcome) != (limits.Key{}) {
+			due = 0 // it waits with all others that the pause holds
+		} else {
+			cause = schedule.Pause
+		}
+	}
+	v := t.judge(e.outcome)
+	switch {
+	case !v.again || r.stopped:
+		r.record(t.finish(r, v.status, e))
+	case t.hinted > maxHinted:
+		r.record(t.throttled(r, schedule.Deferral{}, e.ended))
+	default:
+		r.again(t, e.ended, max(due, e.ended.Add(v.backoff)), cause)
+	}
 }
 
 // again lets a job wait for another attempt.
-func (r *run) again(t *task, now, due limits.Time) {
+func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting++ })
-	r.schedule.Add(&t.Job, now, due, schedule.Backoff)
+	r.schedule.Add(&t.Job, now, due, cause)
 }
 
 // deferred records the jobs that the schedule gave up.
@@ -347,8 +372,21 @@ func (r *run) deferred() {
 
 // record hands a record to the writer.
 func (r *run) record(record *results.Record) {
-	r.cfg.Stats.update(func(s *Summary) { s.Ended[record.Status]++ })
+	var failures int64
+	r.cfg.Stats.update(func(s *Summary) {
+		s.Ended[record.Status]++
+		switch record.Status {
+		case results.Failed, results.Unknown, results.Invalid:
+			s.Failures++
+		}
+		failures = s.Failures
+	})
 	r.records <- record
+	r.ended++
+	if !r.stopped && r.cfg.MaxFailures.reached(failures, r.ended) {
+		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
+		r.stop()
+	}
 }
 
 // fail stops the run, which cannot go on; what is under way may end.
@@ -375,6 +413,7 @@ func (r *run) done() bool {
 // abandon ends what a stopped run leaves: a job that was tried gets a record, one
 // that never started gets none.
 func (r *run) abandon() {
+	r.cfg.Stats.update(func(s *Summary) { s.Longest = Wait{} })
 	r.schedule.Each(func(j *schedule.Job) {
 		t := j.Ref.(*task)
 		r.cfg.Stats.update(func(s *Summary) { s.Waiting-- })

@@ -37,7 +37,7 @@ func job(seq int, host, account string) *jobspec.Job {
 	return &jobspec.Job{
 		Seq: int64(seq), ID: fmt.Sprintf("job-%d", seq), Host: host, Account: account, Cost: 1,
 		HTTP:  &jobspec.HTTP{Method: "GET", URL: "http://" + host + "/"},
-		Retry: jobspec.Retry{Attempts: 4, Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, OnStatus: []int{503}},
+		Retry: jobspec.Retry{Attempts: 4, Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, OnStatus: []int{408, 425, 429, 500, 502, 503, 504}},
 	}
 }
 

@@ -24,15 +24,26 @@ type Stats struct {
 // Summary is a moment's view of a run, or its end.
 type Summary struct {
 	Jobs      int64 // read so far
+	Earlier   int64 // of them, ended by an earlier run and left alone
 	Waiting   int64 // of them, not under way and not ended
 	UnderWay  int64 // attempts
+	Longest   Wait  // of the jobs that wait, as of the last second or so
 	PeakWay   int64 // most attempts under way at once
 	Attempts  int64 // started
 	Ended     map[results.Status]int64
-	AllRead   bool // no more jobs will come
-	Stopped   bool // no more jobs will start
+	AllRead   bool  // no more jobs will come
+	Stopped   bool  // no more jobs will start
+	TooMany   bool  // because of MaxFailures
+	Failures  int64 // jobs that count for MaxFailures
 	Unstarted int64
 	Keys      []KeyStats // hosts, accounts and pools with an attempt or a waiting job, in order
+}
+
+// Wait is how long one job has waited, and for what. The zero Wait is none.
+type Wait struct {
+	Since time.Time
+	Cause schedule.Cause
+	Key   limits.Key // whose permits, tokens or pause; zero for none of the run's keys
 }
 
 // KeyStats is what one key has been used for.
@@ -116,4 +127,27 @@ func (s *Stats) ended(start schedule.Start, made bool) {
 			k.Started--
 		}
 	}
+}
+
+// watchEvery is how often the longest wait is looked for, and watchCost what a
+// job that waits adds to that: the look is at all of them, and should take no
+// more than a hundredth of the time.
+const (
+	watchEvery = time.Second
+	watchCost  = 10 * time.Microsecond
+)
+
+// watchWaits notes the longest wait if it is time to, and returns when it will
+// be again.
+func (r *run) watchWaits(now limits.Time) limits.Time {
+	if now < r.watchAt {
+		return r.watchAt
+	}
+	r.watchAt = now.Add(max(watchEvery, time.Duration(r.schedule.Waiting())*watchCost))
+	var longest Wait
+	if w, waits := r.schedule.Longest(now); waits && !r.stopped {
+		longest = Wait{w.Since.Wall(), w.Cause, w.Key}
+	}
+	r.cfg.Stats.update(func(s *Summary) { s.Longest = longest })
+	return r.watchAt
 }

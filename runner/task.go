@@ -18,6 +18,8 @@ type task struct {
 	start    schedule.Start // of the attempt under way, or the last
 	attempts []results.Attempt
 	last     call.Outcome
+	hinted   int // attempts that were refused with a hint
+	hops     int // attempts that were redirected
 }
 
 // newTask makes a task of a job that has just been read.
@@ -98,6 +100,9 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 	for _, key := range t.start.Keys {
 		a.Keys = append(a.Keys, key.String())
 	}
+	if r.cfg.Sending != nil && t.job.HTTP != nil && !idempotent(t.job) {
+		a.Sending = func() error { return r.cfg.Sending(t.job) }
+	}
 	return r.cfg.Caller.Call(r.calls, a)
 }
 
@@ -110,7 +115,6 @@ func (t *task) note(e end) {
 		StartedAt:  results.At(e.started),
 		EndedAt:    results.At(e.ended),
 		Waited:     waits(t.start.Waited),
-		Hint:       e.outcome.Hint,
 		Outcome:    string(e.outcome.Kind),
 		Charge:     make(map[limits.Key]int64, len(t.start.Keys)),
 	}
@@ -122,6 +126,9 @@ func (t *task) note(e end) {
 	}
 	if e.outcome.HTTP != nil {
 		a.Status = e.outcome.HTTP.Status
+		if to := e.outcome.HTTP.Headers["Location"]; len(to) > 0 {
+			a.Location = to[0]
+		}
 	}
 	if e.outcome.Exec != nil {
 		a.ExitCode = &e.outcome.Exec.ExitCode
@@ -161,6 +168,9 @@ func (t *task) interrupt(r *run) *results.Record {
 // tried and has no time for another attempt has failed as its last one did.
 func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 	now := r.cfg.Coordinator.Now()
+	if len(t.attempts) > 0 && t.last.Hint != nil {
+		return t.throttled(r, d, now)
+	}
 	if len(t.attempts) > 0 {
 		rec := t.finish(r, results.Failed, end{outcome: t.last, ended: now})
 		if rec.Error != nil {

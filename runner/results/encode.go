@@ -75,6 +75,7 @@ func appendAttempt(b []byte, a *Attempt) []byte {
 	if a.Status != 0 {
 		b = appendInt(b, `,"status":`, int64(a.Status))
 	}
+	b = appendSomeText(b, `,"location":`, a.Location)
 	if a.ExitCode != nil {
 		b = appendInt(b, `,"exit_code":`, int64(*a.ExitCode))
 	}

@@ -117,16 +117,24 @@ func (f *File) Records() iter.Seq2[Record, error] {
 	return Read(io.NewSectionReader(f.tail.file, 0, f.tail.end))
 }
 
-// Close makes the file safe from a crash of the machine and lets it go.
-func (f *File) Close() error {
-	var synced error
-	if f.tail.end > 0 {
-		synced = f.tail.file.Sync()
+// Sync makes what was written safe from a crash of the machine.
+func (f *File) Sync() error {
+	if f.tail.end == 0 {
+		return nil
 	}
-	if err := errors.Join(synced, f.tail.file.Close()); err != nil {
-		return fmt.Errorf("close results: %w", err)
+	if err := f.tail.file.Sync(); err != nil {
+		return fmt.Errorf("sync results: %w", err)
 	}
 	return nil
+}
+
+// Close is [File.Sync], and lets the file go.
+func (f *File) Close() error {
+	synced, closed := f.Sync(), f.tail.file.Close()
+	if closed != nil {
+		closed = fmt.Errorf("close results: %w", closed)
+	}
+	return errors.Join(synced, closed)
 }
 
 // SameFile returns the first of inputs that is the same file as path, through

@@ -54,6 +54,7 @@ type Attempt struct {
 	Hint       *Hint                `json:"hint,omitempty"`
 	Outcome    string               `json:"outcome"`
 	Status     int                  `json:"status,omitempty"`
+	Location   string               `json:"location,omitempty"` // where a redirect points
 	ExitCode   *int                 `json:"exit_code,omitempty"`
 	Error      string               `json:"error,omitempty"`
 }

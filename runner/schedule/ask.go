@@ -1,10 +1,6 @@
 package schedule
 
-import (
-	"slices"
-
-	"agentlimit/limits"
-)
+import "agentlimit/limits"
 
 // lookahead is how many lanes of a key are looked at in exact order before all
 // of them are, in the order in which they lie in memory.
@@ -85,10 +81,21 @@ func (s *Schedule) champion(k *key, now limits.Time) (*lane, sight) {
 		}
 		return nil, blocked
 	}
-	lanes := k.lanes.items
-	front := append(s.frontier[:0], 0)
-	defer func() { s.frontier = front[:0] }()
-	for n := 0; n < lookahead && len(front) > 0; n++ {
+	if l, seen, all := s.firstInOrder(k.lanes.items, now); l != nil || all {
+		return l, seen
+	}
+	return s.bestOfAll(k.lanes.items, now)
+}
+
+// firstInOrder looks at the lanes of a heap from the best-ranked on, and returns
+// the first worth asking for among the first lookahead; all reports that there
+// are no more.
+func (s *Schedule) firstInOrder(lanes []*lane, now limits.Time) (l *lane, seen sight, all bool) {
+	front := append(s.frontier[:0], 0) // whose parents were looked at
+	for range lookahead {
+		if len(front) == 0 {
+			return nil, blocked, true
+		}
 		best := 0
 		for i := 1; i < len(front); i++ {
 			if lanes[front[i]].rank.Before(lanes[front[best]].rank) {
@@ -97,30 +104,31 @@ func (s *Schedule) champion(k *key, now limits.Time) (*lane, sight) {
 		}
 		at := front[best]
 		if seen := s.look(lanes[at], now); seen != blocked {
-			return lanes[at], seen
+			return lanes[at], seen, false
 		}
 		front[best] = front[len(front)-1]
 		front = front[:len(front)-1]
-		for child := 2*at + 1; child <= 2*at+2 && int(child) < len(lanes); child++ {
+		for child := 2*at + 1; child <= 2*at+2 && child < len(lanes); child++ {
 			front = append(front, child)
 		}
 	}
-	if len(front) == 0 {
-		return nil, blocked
-	}
-	var champion *lane
-	var sight sight
+	s.frontier = front
+	return nil, blocked, len(front) == 0
+}
+
+// bestOfAll looks at all lanes, and returns the best-ranked worth asking for.
+func (s *Schedule) bestOfAll(lanes []*lane, now limits.Time) (best *lane, seen sight) {
 	for _, l := range lanes {
 		if l.by != nil && l.by.full() {
 			continue // as at the last look; most lanes are passed here
 		}
-		if champion == nil || l.rank.Before(champion.rank) {
-			if seen := s.look(l, now); seen != blocked {
-				champion, sight = l, seen
+		if best == nil || l.rank.Before(best.rank) {
+			if s := s.look(l, now); s != blocked {
+				best, seen = l, s
 			}
 		}
 	}
-	return champion, sight
+	return best, seen
 }
 
 // doubtful reports whether a start that looks free may be refused: it was
@@ -205,201 +213,3 @@ func (k *key) charge(cost int64) int64 {
 
 // takes reports whether a job of that cost needs tokens of the key's bucket.
 func (k *key) takes(cost int64) bool { return k.charge(cost) > 0 }
-
-// Answer takes the coordinator's reply to the batch that Ask returned. What
-// follows from it is to be fetched by [Schedule.Started] and
-// [Schedule.Deferred].
-func (s *Schedule) Answer(reply *limits.Reply) {
-	b := &s.batch
-	now := reply.Now
-	for _, level := range reply.Levels {
-		s.learn(level, now)
-	}
-	lastGrant := -1
-	for i, v := range reply.Verdicts { // first, so that what is held is right again
-		if v.Cause == limits.Granted {
-			s.granted(s.asked[i], now)
-			lastGrant = i
-		} else {
-			s.putBack(s.asked[i])
-		}
-	}
-	for i, v := range reply.Verdicts {
-		if v.Cause == limits.Granted {
-			continue
-		}
-		front := b.Claims[i].Behind
-		if behind := front > 0 && reply.Verdicts[front-1].Cause != limits.Granted; !behind {
-			s.refused(s.asked[i], v, i < lastGrant, now)
-		}
-	}
-	s.asked = s.asked[:0]
-	for _, level := range reply.Levels {
-		if k := s.keys[level.Key]; k != nil {
-			s.deferLate(k, now)
-		}
-	}
-}
-
-// Unanswered takes back the claims of a batch that no reply came to; what else
-// was in the batch is said again with the next.
-func (s *Schedule) Unanswered() {
-	for _, a := range s.asked {
-		s.putBack(a)
-	}
-	s.asked = s.asked[:0]
-	b, n := &s.batch, &s.news
-	n.Releases = slices.Concat(b.Releases, n.Releases)
-	n.Refunds = slices.Concat(b.Refunds, n.Refunds)
-	n.Withdrawn = slices.Concat(b.Withdrawn, n.Withdrawn)
-	n.Pauses = slices.Concat(b.Pauses, n.Pauses)
-}
-
-func (s *Schedule) granted(a asked, now limits.Time) {
-	j, l := a.job, a.lane
-	if !a.taken { // it was asked for only to make it known, and got through
-		l.asking = false
-		if j.phase != queued || l.jobs.top() != j {
-			s.news.Refunds = append(s.news.Refunds, j.claim)
-			s.saveNoMore(l)
-			return
-		}
-		l.jobs.remove(j)
-		l.since = now
-		for _, k := range l.keys {
-			k.held++
-		}
-		l.known = nil
-	}
-	if a.known || l.isSaver {
-		s.unknown(l)
-	}
-	for i, k := range l.keys {
-		if k.full() || k.takes(j.cost(i)) {
-			s.saversChanged(k, l)
-		}
-	}
-	l.settle(now)
-	s.unwatch(j)
-	j.phase = away
-	s.waiting--
-	s.started = append(s.started, Start{Job: j, Admitted: now, Waited: j.waited(), Keys: l.names, Costs: j.Costs})
-	s.headChanged(l)
-	if l.jobs.len() > 0 && !l.asking {
-		s.look(l, now) // its wait counts for what blocks it now
-	}
-}
-
-// waited returns what the job waited for between being added and the moment at
-// which its lane was last settled.
-func (j *Job) waited() Waits {
-	w := j.own
-	for cause := range j.before {
-		w[cause] += j.lane.waited[cause] - j.before[cause]
-	}
-	return w
-}
-
-// putBack returns a claim that was not granted to its lane.
-func (s *Schedule) putBack(a asked) {
-	l := a.lane
-	l.asking = false
-	if !a.taken {
-		if l.jobs.len() > 0 {
-			s.offer(l.keys[0], l.rank)
-		}
-		return
-	}
-	for _, k := range l.keys {
-		k.held--
-		s.offerAll(k)
-	}
-	l.since = min(l.since, a.since)
-	a.job.phase = queued
-	if a.job.inDeadlines < 0 && a.job.Deadline != limits.Never {
-		s.deadlines.push(a.job) // it passed meanwhile
-	}
-	l.jobs.push(a.job)
-	if a.known && l.known == nil {
-		l.known = a.job // withdrawn at once if it is no longer the head
-	}
-	s.headChanged(l)
-}
-
-// refused learns from a refusal, once the claim was put back. Outdated: a later
-// claim of the batch was granted, which may have lifted what refused this one.
-func (s *Schedule) refused(a asked, v limits.Verdict, outdated bool, now limits.Time) {
-	j, l := a.job, a.lane
-	if j.phase != queued || l.jobs.top() != j {
-		if l.known != j {
-			s.news.Withdrawn = append(s.news.Withdrawn, j.claim)
-			s.saveNoMore(l)
-		}
-		return
-	}
-	l.known = j
-	if now > j.Deadline {
-		s.deferJob(j, s.missed(j, now))
-	} else if r, late := s.late(j, now); late {
-		s.deferJob(j, r)
-	} else if v.Key != (limits.Key{}) {
-		s.learnRefusal(l, j, v, outdated, now)
-	}
-}
-
-// learnRefusal notes which key refused the lane's head.
-func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool, now limits.Time) {
-	k := s.keys[v.Key]
-	switch v.Cause {
-	case limits.Permit:
-		if !k.full() {
-			l.doubted = j
-			if !outdated {
-				k.noPermit.add(l.rank, 0, v.At)
-			}
-		}
-		s.saveNoMore(l)
-		l.notPassed()
-		if k.passed == nil || l.rank.Before(k.passed.rank) {
-			if k.passed != nil {
-				k.passed.passed = nil
-			}
-			k.passed, l.passed = l, k
-		}
-		return
-	case limits.Tokens:
-		cost := j.cost(l.indexOf(k))
-		if k.tokensAt(cost, now) <= now {
-			l.doubted = j
-			if !outdated {
-				k.noTokens.add(l.rank, cost, v.At)
-			}
-		}
-	}
-	l.notPassed()
-	s.save(l, now)
-}
-
-// learn takes over what the coordinator says of a key.
-func (s *Schedule) learn(level limits.Level, now limits.Time) {
-	s.notePause(level.Key, level.Pause, now)
-	k := s.keys[level.Key]
-	if k == nil || k.limit.Rate.Per == 0 {
-		return
-	}
-	expected := k.bucket
-	if k.bucket = level.Bucket; now > expected.Last {
-		expected.Refill(k.limit, now)
-	}
-	if k.bucket.Level < expected.Level { // others have taken tokens
-		s.saversChanged(k, nil)
-	}
-}
-
-// Started returns the jobs admitted since the last call. The slice is valid
-// until the next Answer.
-func (s *Schedule) Started() []Start {
-	started := s.started
-	s.started = s.started[:0]
-	return started
-}

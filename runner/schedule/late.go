@@ -46,14 +46,21 @@ func (s *Schedule) deferJob(j *Job, r reason) {
 // nobody else took a token from now on, its own time, a pause or a bucket lets
 // it start only after its deadline. Permits never make it certain.
 func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
-	if now > j.Deadline {
+	switch {
+	case now > j.Deadline && j.phase == away:
 		return reason{why: Past}, true
+	case now > j.Deadline:
+		return s.missed(j, now), true
 	}
 	r, at := s.earliest(j, now)
 	if at > j.Deadline {
 		return r, true
 	}
-	if key, until := j.lane.longestPause(now); j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
+	key, until := j.lane.longestPause(now)
+	if j.dueFor == Pause && j.due > until {
+		key, until = limits.Key{}, j.due
+	}
+	if j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
 		return reason{LongPause, key, until}, true
 	}
 	return reason{}, false

@@ -100,7 +100,7 @@ type Schedule struct {
 	batch     limits.Batch  // under way, the coordinator's until it is answered
 	needs     []limits.Need // of the batch's claims
 	asked     []asked       // what the batch's claims stand for
-	frontier  []int32       // scratch of search
+	frontier  []int         // scratch of firstInOrder
 
 	started  []Start
 	deferred []Deferral

@@ -215,3 +215,33 @@ func makespan(t *testing.T, seed uint64, shuffled bool) float64 {
 	s.run(calls)
 	return float64(s.now) / float64(bound)
 }
+
+// TestPauseWhileAsking has a pause become known while a grant is under way: what
+// it holds is given back, and who may not wait for it is given up.
+func TestPauseWhileAsking(t *testing.T) {
+	s := newSim(t, table(t, entry{kind: limits.Host, pattern: "h", concurrency: 5}), 100)
+	patient := &schedule.Job{Seq: 1, Host: "h", Account: "a", Deadline: limits.Never}
+	hasty := &schedule.Job{Seq: 2, Host: "h", Account: "a", Deadline: limits.Never, MaxWait: 1e9}
+	for _, j := range []*schedule.Job{patient, hasty} {
+		s.schedule.Add(j, 0, 0, schedule.NotBefore)
+	}
+	batch := s.schedule.Ask(0, 10)
+	s.schedule.Pause(limits.PairKey("h", "a"), 60*second, 0)
+	s.state.Sync(1, batch, &s.reply)
+	s.schedule.Answer(&s.reply)
+	if started := s.schedule.Started(); len(started) > 0 {
+		t.Errorf("%d jobs started in the pause", len(started))
+	}
+	if d := s.schedule.Deferred(); len(d) != 1 || d[0].Job != hasty || d[0].Why != schedule.LongPause {
+		t.Errorf("given up: %+v, want the job that may wait one second only", d)
+	}
+	batch = s.schedule.Ask(2, 10)
+	if len(batch.Refunds) != 2 || len(batch.Pauses) != 1 || len(batch.Claims) != 0 {
+		t.Errorf("next batch %+v, want two refunds, the pause and no claim", batch)
+	}
+	s.state.Sync(2, batch, &s.reply)
+	s.schedule.Answer(&s.reply)
+	if next := s.schedule.Next(); next != 60*second {
+		t.Errorf("next look at %d, want it at the end of the pause", next)
+	}
+}
