@@ -42,9 +42,11 @@ type Client struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
-	stamps     sync.Map // weak.Pointer[jobspec.Job] -> stamp of its body file
-	mu         sync.Mutex
+	stamps     sync.Map   // weak.Pointer[jobspec.Job] -> stamp of its body file
+	mu         sync.Mutex // guards what follows
 	transports map[transportKey]*http.Transport
+	feedback   string // folder for what commands say; empty: none
+	commands   int64  // so far
 }
 
 var _ Caller = (*Client)(nil)
@@ -73,6 +75,9 @@ func (c *Client) Close() {
 	defer c.mu.Unlock()
 	for _, t := range c.transports {
 		t.CloseIdleConnections()
+	}
+	if c.feedback != "" {
+		os.RemoveAll(c.feedback)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,8 @@ const (
 // run makes one attempt of a command.
 func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
 	stderr, ended := t.newCapture(nil), false
-	cmd := c.command(ctx, t.Attempt)
+	feedback := c.feedbackPath()
+	cmd := c.command(ctx, t.Attempt, feedback)
 	cmd.Cancel = func() error { ended = true; return t.end(cmd.Process, c.cfg.Grace) }
 	out, errs, err := t.start(cmd, stdout, stderr)
 	if err != nil {
@@ -46,6 +48,7 @@ func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
 		return fail(Lost, "lost", "the system has lost the command")
 	}
 	t.out.Exec = t.execRecord(cmd.ProcessState, stdout, stderr)
+	t.hint(takeFeedback(feedback))
 	if ended {
 		t.out.Sent = true
 		return context.Cause(ctx)
@@ -80,7 +83,7 @@ func (t *attempt) execRecord(state *os.ProcessState, stdout, stderr *capture) *r
 // command returns what is to be started, in a session and process group of its
 // own. A program without a slash is looked up in this process's PATH; one with a
 // slash is relative to the command's folder.
-func (c *Client) command(ctx context.Context, a Attempt) *exec.Cmd {
+func (c *Client) command(ctx context.Context, a Attempt, feedback string) *exec.Cmd {
 	x := a.Job.Exec
 	var cmd *exec.Cmd
 	if x.Shell != "" {
@@ -89,6 +92,9 @@ func (c *Client) command(ctx context.Context, a Attempt) *exec.Cmd {
 		cmd = exec.CommandContext(ctx, x.Argv[0], x.Argv[1:]...)
 	}
 	cmd.Dir, cmd.Env = x.Dir, c.environment(a)
+	if feedback != "" {
+		cmd.Env = append(cmd.Env, "AGENTLIMIT_JOB_FEEDBACK="+feedback)
+	}
 	cmd.WaitDelay = linger // for input that nobody reads
 	isolate(cmd)
 	return cmd
@@ -112,6 +118,34 @@ func (c *Client) environment(a Attempt) []string {
 		env = append(env, "AGENTLIMIT_JOB_DEADLINE="+a.Deadline.Format(time.RFC3339Nano))
 	}
 	return env
+}
+
+// feedbackPath names a file of its own for each command, in which it may say
+// when to come back; empty if there is no place for one. Nothing is made there but
+// by the command.
+func (c *Client) feedbackPath() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feedback == "" && c.commands == 0 {
+		c.feedback, _ = os.MkdirTemp("", "agentlimit-") // "" on error
+	}
+	if c.commands++; c.feedback == "" {
+		return ""
+	}
+	return filepath.Join(c.feedback, strconv.FormatInt(c.commands, 10))
+}
+
+// takeFeedback reads and removes what a command wrote for us, if it did.
+func takeFeedback(path string) *Hint {
+	const most = 4096
+	f, _, err := openRegular(path)
+	if err != nil {
+		return nil
+	}
+	defer os.Remove(path)
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	return readFeedback(text)
 }
 
 // start starts cmd. An input that is not given is empty.

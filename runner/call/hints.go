@@ -199,3 +199,11 @@ func amount(s, unit string) (time.Duration, bool) {
 
 // waitUntil is the wait from now to t; Sub keeps it within a Duration.
 func waitUntil(t, now time.Time) time.Duration { return max(0, t.Sub(now)) }
+
+// hint notes what a service said, secrets taken out.
+func (t *attempt) hint(h *Hint) {
+	if h != nil {
+		h.Raw = t.line(h.Raw)
+	}
+	t.out.Hint = h
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
 	"weak"
 
 	"agentlimit/jobspec"
@@ -36,6 +37,10 @@ func (c *Client) request(ctx context.Context, t *attempt, body *capture) error {
 		return err
 	}
 	defer resp.Body.Close()
+	t.hint(readHint(resp.StatusCode, resp.Header, time.Now()))
+	if resp.StatusCode/100 == 3 {
+		t.out.Location = resp.Header.Get("Location")
+	}
 	cut := body.readAll(resp.Body)
 	t.out.HTTP = t.answer(resp, body)
 	t.out.HTTP.Truncated = t.out.HTTP.Truncated || cut != nil
