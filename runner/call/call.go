@@ -78,8 +78,8 @@ type Outcome struct {
 	HTTP    *results.HTTP // nil unless an answer was received
 	Exec    *results.Exec // nil unless the command ran
 	Error   *results.Error
-	// Location is where a redirect points, as the answer says it; empty if it is
-	// none.
-	Location string
-	Hint     *Hint // nil: nothing was said about when to come back
+	// Location is where a redirect points, as the answer says it: it may hold
+	// secrets, and is not for the record. Empty if the answer is none.
+	Location string `json:"-"`
+	Hint     *Hint  // nil: nothing was said about when to come back
 }
