@@ -29,7 +29,8 @@ import (
 
 const (
 	kills        = 20                     // of one run
-	killedWithin = 150 * time.Millisecond // of its start
+	killedWithin = 120 * time.Millisecond // of its start
+	callWithin   = 120 * time.Millisecond // a call ends
 	killedJobs   = 200
 	underWay     = 8 // of its calls, at most
 )
@@ -70,7 +71,7 @@ func TestKilledRunLosesNothing(t *testing.T) {
 			t.Cleanup(server.Close)
 			k.writeJobs(server.URL)
 			for range kills {
-				k.start(time.Duration(k.random(killedWithin)))
+				k.start(k.random(killedWithin))
 			}
 			k.start(testTimeout)
 			k.accountFor()
@@ -91,7 +92,7 @@ func (k *killed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	k.called(strings.TrimPrefix(r.URL.Path, "/"), r.Header.Get("X-Start"))
 	select {
-	case <-time.After(k.random(40 * time.Millisecond)):
+	case <-time.After(k.random(callWithin)):
 	case <-r.Context().Done():
 	}
 }
@@ -111,7 +112,7 @@ func (k *killed) writeJobs(url string) {
 	for i := range killedJobs {
 		switch i % 3 {
 		case 0:
-			fmt.Fprintf(&b, `- {id: exec-%d, host: h, exec: {shell: "echo exec-%[1]d $START >>calls; sleep %.3f"}}`, i, k.random(40*time.Millisecond).Seconds())
+			fmt.Fprintf(&b, `- {id: exec-%d, host: h, exec: {shell: "echo exec-%[1]d $START >>calls; sleep %.3f"}}`, i, k.random(callWithin).Seconds())
 		case 1:
 			fmt.Fprintf(&b, `- {id: get-%d, http: {url: "%s/get-%[1]d", headers: {X-Start: "${env:START}"}}}`, i, url)
 		case 2:
