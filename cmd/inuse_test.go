@@ -33,11 +33,12 @@ func TestTwoRunsOnOneFile(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	jobs := "limits: {hosts: {\"*\": {concurrency: 4}}}\ndefaults: {output: {inline: 1MiB}}\njobs:\n"
+	var jobs bytes.Buffer
+	fmt.Fprintf(&jobs, "limits: {hosts: {\"*\": {concurrency: 4}}}\ndefaults: {output: {inline: 1MiB}}\njobs:\n")
 	for i := range 50 {
-		jobs += fmt.Sprintf("- {id: job-%d, http: {url: %q}}\n", i, server.URL)
+		fmt.Fprintf(&jobs, "- {id: job-%d, http: {url: %q}}\n", i, server.URL)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "jobs.yaml"), []byte(jobs), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "jobs.yaml"), jobs.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start := func() *exec.Cmd {
