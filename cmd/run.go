@@ -110,7 +110,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.Var(countFlag(&o.queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	o.addFlags(f)
 	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
-	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: an object for each line on standard error")
+	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the exit code is 0")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print a line when a job ends")
 	f.StringVar(&o.summary, "summary", "", "write how the run went to `FILE`, as JSON")
