@@ -63,6 +63,9 @@ type Job struct {
 	Hash string
 	// Secrets are the values put in by env references, longest first.
 	Secrets []string
+	// Written is the job as a [Rewrite] says it, without not_before and an absolute
+	// deadline: one JSON object. It is empty without [Options].Written.
+	Written string
 	Pos     Position
 }
 

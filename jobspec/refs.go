@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -25,10 +26,14 @@ type values struct {
 type use uint8
 
 const (
-	forCall use = iota // it may hold secrets
-	forAll             // it may not
-	forPath            // nor may what is put in lead to another folder
-	forHash            // all but vars stays by name
+	forCall     use = iota // it may hold secrets
+	forAll                 // it may not
+	forPath                // nor may what is put in lead to another folder
+	forVar                 // nothing may be put in
+	forFile                // it stays as it is typed
+	forHash                // all but vars stays by name
+	forTextHash            // and quotes make no difference
+	forPathHash            // nor does what stands in front of the mark
 )
 
 // text returns a text of a call, with its references put in. It is not empty.
@@ -40,13 +45,20 @@ func (d *decoder) textOrEmpty(n *node) string { return d.expand(n, d.strOrEmpty(
 // open returns a text that may hold no secrets.
 func (d *decoder) open(n *node) string { return d.expand(n, d.str(n), forAll) }
 
-// filePath returns a path of a call, relative to the file that it is written in.
-func (d *decoder) filePath(n *node) string { return n.file.path(d.text(n)) }
+// filePath returns a path, which is relative to the file that it is written in,
+// as the working folder sees it.
+func (d *decoder) filePath(n *node, as use) string {
+	path := d.expand(n, d.str(n), as)
+	if d.folder != "" && path != "" && !filepath.IsAbs(path) {
+		d.retyped[n] = escape(n.file.folder(d.folder)) + mark + n.text
+	}
+	return n.file.path(path)
+}
 
 // expand puts the references of s, which is typed at n, in. Values that were put
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
-	if !strings.Contains(s, "${") {
+	if as == forFile || !strings.Contains(s, "${") {
 		return s
 	}
 	var b strings.Builder
@@ -75,17 +87,22 @@ func (d *decoder) expand(n *node, s string, as use) string {
 	}
 }
 
+// escape returns the text that expand makes s of.
+func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
 // reference returns what ${ref} stands for.
 func (d *decoder) reference(n *node, ref string, as use) (string, error) {
 	source, name, _ := strings.Cut(ref, ":")
 	switch {
+	case as == forVar: // values are put in once: it would stay as it is
+		return "", errors.New("want plain text: put references where the var is used")
 	case source == "var" && name != "":
 		value, known := d.vars[name]
 		if !known {
 			return "", fmt.Errorf("unknown var%s", didYouMean(name, slices.Sorted(maps.Keys(d.vars))))
 		}
 		return value, nil
-	case as == forHash:
+	case as >= forHash:
 		return "\x00" + ref, nil // no text that was typed looks like it
 	case source == "env" && name != "":
 		return d.environment(n, name, as)
@@ -129,11 +146,11 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 // name.
 func (d *decoder) readVars(_ *Spec, n *node) {
 	d.pairs(n, func(kid *node) {
-		// Values are put in once: a reference in one would stay as it is.
-		if kid.file != flagFile && strings.Contains(kid.text, "${") {
-			d.fail(kid, "want plain text: put references where the var is used")
+		value := d.str(kid)
+		if kid.file != flagFile {
+			value = d.expand(kid, value, forVar)
 		}
-		d.vars[kid.key] = d.str(kid)
+		d.vars[kid.key] = value
 	})
 	from := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(d.vars)) {

@@ -91,6 +91,26 @@ func TestHash(t *testing.T) {
 	}
 }
 
+func TestHashOfSpellings(t *testing.T) {
+	for _, test := range []struct {
+		about, one, two string
+		same            bool
+	}{
+		{"quotes around a text", `exec: {argv: [a, 1, true]}`, `exec: {argv: ["a", "1", "true"]}`, true},
+		{"quotes in a body, where they tell types apart", `http: {url: "http://h/", json: 1}`, `http: {url: "http://h/", json: "1"}`, false},
+		{"a folder in front of the mark", `exec: {argv: [a], dir: x/y}`, `exec: {argv: [a], dir: /p/q/./x/y}`, true},
+		{"folders of certificates", `http: {url: "http://h/", tls: {ca_file: ca}}`, `http: {url: "http://h/", tls: {ca_file: /p/./ca}}`, true},
+		{"another folder behind the mark", `exec: {argv: [a], dir: x/y}`, `exec: {argv: [a], dir: /p/./y}`, false},
+		{"a mark in a text that is no path of the file", `exec: {argv: [a, b]}`, `exec: {argv: [a, /p/./b]}`, false},
+		{"a mark in a relative path", `exec: {argv: [a], dir: x}`, `exec: {argv: [a], dir: p/./x}`, false},
+	} {
+		all := hashes(t, "jobs:\n- {"+test.one+"}\n- {"+test.two+"}\n")
+		if same := all[0] == all[1]; same != test.same {
+			t.Errorf("%s: same hash of %s and %s = %v", test.about, test.one, test.two, same)
+		}
+	}
+}
+
 func TestHashDoesNotDependOnSecretValues(t *testing.T) {
 	var all []string
 	for _, secret := range []string{"first-secret", "other-secret"} {
