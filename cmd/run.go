@@ -25,6 +25,8 @@ type loadOptions struct {
 	files  []string
 	format string
 	vars   map[string]string
+	// written keeps each job as it was written.
+	written bool
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
@@ -40,7 +42,7 @@ func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 
 // load reads and checks the job files.
 func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin})
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin, Written: o.written})
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +70,7 @@ type runOptions struct {
 	quiet        bool
 	verbose      bool
 	summary      string // empty: none
+	deferredOut  string // empty: none
 	deferredExit int
 }
 
@@ -89,7 +92,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 		Args:              someFiles,
 		ValidArgsFunction: completeFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.files = args
+			o.files, o.written = args, o.deferredOut != ""
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -113,6 +116,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the exit code is 0")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print a line when a job ends")
+	f.StringVar(&o.deferredOut, "deferred-out", "", "write the deferred jobs to `FILE`, to run later")
 	f.StringVar(&o.summary, "summary", "", "write how the run went to `FILE`, as JSON")
 	f.Var(countFlag(&o.deferredExit, 0, 255), "deferred-exit", "the code of a run with deferred jobs, none failed")
 	return c

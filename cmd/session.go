@@ -82,11 +82,22 @@ func (s *session) run(ctx context.Context) error {
 		MaxFailures: s.maxFailures,
 	}
 	s.watch.Sink = out
+	var deferred *deferredOut
+	if s.deferredOut != "" {
+		if deferred, err = s.openDeferred(spec); err != nil {
+			return errors.Join(err, out.close(true))
+		}
+		cfg.Deferred = deferred.add
+	}
 	done := s.choose(&cfg, spec, out.past)
 	defer cfg.Coordinator.Close()
 	err = s.runJobs(ctx, cfg, out, done)
 	clean := err == nil || errors.As(err, new(*unfinished))
-	if closed := out.close(clean); closed != nil && clean {
+	closed := out.close(clean)
+	if deferred != nil {
+		closed = errors.Join(closed, deferred.close())
+	}
+	if closed != nil && clean {
 		err = &broken{closed}
 	}
 	return err

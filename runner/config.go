@@ -32,6 +32,10 @@ type Config struct {
 	// Sending is called before a job is sent whose fate would be unknown if the
 	// run were killed; an error ends the attempt unsent. Nil: nobody wants to know.
 	Sending func(*jobspec.Job) error
+	// Deferred is told of each job that was deferred, and of the earliest time worth
+	// trying again (zero if unknown); nil: nobody. It is called by the goroutine
+	// that runs everything.
+	Deferred func(job *jobspec.Job, retryAt time.Time)
 	// MaxFailures stops the run, as a signal would but with all the time that
 	// attempts under way need. The zero MaxFailures never does.
 	MaxFailures MaxFailures

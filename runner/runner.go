@@ -349,7 +349,7 @@ func (r *run) end(e end) {
 	case !v.again || r.stopped:
 		r.record(t.finish(r, v.status, e))
 	case t.hinted > maxHinted:
-		r.record(t.throttled(r, schedule.Deferral{}, e.ended))
+		r.gaveUp(t, t.throttled(r, schedule.Deferral{}, e.ended))
 	default:
 		r.again(t, e.ended, max(due, e.ended.Add(v.backoff)), cause)
 	}
@@ -366,8 +366,16 @@ func (r *run) deferred() {
 	for _, d := range r.schedule.Deferred() {
 		t := d.Job.Ref.(*task)
 		r.cfg.Stats.update(func(s *Summary) { s.Waiting-- })
-		r.record(t.giveUp(r, d))
+		r.gaveUp(t, t.giveUp(r, d))
 	}
+}
+
+// gaveUp records a job that was given up.
+func (r *run) gaveUp(t *task, record *results.Record) {
+	if record.Status == results.Deferred && r.cfg.Deferred != nil {
+		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
+	}
+	r.record(record)
 }
 
 // record hands a record to the writer.
