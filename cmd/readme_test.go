@@ -205,7 +205,7 @@ func jobFileFields(t *testing.T) []string {
 }
 
 // recordFields are the names of a record's fields, those of its parts included. A
-// stream's fields are told of by their ends, and nothing writes a hint yet.
+// stream's fields are told of by their ends.
 func recordFields(t reflect.Type) []string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -216,7 +216,7 @@ func recordFields(t reflect.Type) []string {
 	var names []string
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "hint" {
+		if name == "" {
 			continue
 		}
 		for _, stream := range []string{"stdout_", "stderr_"} {
