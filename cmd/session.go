@@ -118,7 +118,7 @@ func (s *session) choose(cfg *runner.Config, spec *jobspec.Spec, past *runner.Pa
 	cfg.Coordinator = limits.NewLocalEmpty()
 	cfg.Pauses = holding(past, cfg.Coordinator.Now())
 	c := &changes{voice: s.voice}
-	cfg.Source = &runner.Remaining{Source: cfg.Source, Past: past, RetryUnknown: s.retryUnknown, Stats: s.stats, Changed: c.note}
+	cfg.Past, cfg.RetryUnknown, cfg.Changed = past, s.retryUnknown, c.note
 	return c.rest
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // notifySignals begins to take the signals that stop a run: SIGHUP only if it was
@@ -50,6 +51,7 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, relea
 		case s := <-signals:
 			stop(stopped{s.(syscall.Signal)})
 			notice()
+			skipEcho(signals, done)
 		case <-done:
 			return
 		}
@@ -67,6 +69,23 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, relea
 		defer end()
 		defer stop(nil)
 		return stoppedBy(soft)
+	}
+}
+
+// echo is how soon after the first signal another is the same one once more: timeout(1) signals its child and then its whole group.
+const echo = 100 * time.Millisecond
+
+// skipEcho takes what comes within that time.
+func skipEcho(signals <-chan os.Signal, done <-chan struct{}) {
+	over := time.After(echo)
+	for {
+		select {
+		case <-signals:
+		case <-over:
+			return
+		case <-done:
+			return
+		}
 	}
 }
 

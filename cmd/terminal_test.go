@@ -303,7 +303,7 @@ func TestBarFitsTheTerminal(t *testing.T) {
 			t.Errorf("exit code %d, want 0", code)
 		}
 		bars, _, _ := strings.Cut(term.text, "agentlimit: ")
-		for _, line := range strings.Split(bars, "\r") {
+		for line := range strings.SplitSeq(bars, "\r") {
 			line = strings.TrimSuffix(line, "\x1b[K")
 			if n := len([]rune(line)); n >= int(width) {
 				t.Errorf("a line of %d columns in a terminal of %d: %q", n, width, line)

@@ -27,6 +27,13 @@ type Config struct {
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
 
+	// Past says what earlier runs have done, which is left out; nil: nothing.
+	Past *Past
+	// RetryUnknown has jobs run again that ended unknown.
+	RetryUnknown bool
+	// Changed is told of a job that runs again because its call is another one
+	// now; nil: nobody.
+	Changed func(*jobspec.Job)
 	// Pauses hold from the start.
 	Pauses []limits.PauseRequest
 	// Sending is called before a job is sent whose fate would be unknown if the

@@ -1,6 +1,10 @@
 package schedule
 
-import "agentlimit/limits"
+import (
+	"maps"
+
+	"agentlimit/limits"
+)
 
 // Deferral is a job that was given up, because it cannot start in time.
 type Deferral struct {
@@ -60,7 +64,7 @@ func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
 	if j.dueFor == Pause && j.due > until {
 		key, until = limits.Key{}, j.due
 	}
-	if j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
+	if until.Sub(now) > j.MaxWait {
 		return reason{LongPause, key, until}, true
 	}
 	return reason{}, false
@@ -126,6 +130,7 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 	if until <= max(now, s.pauses[key]) {
 		return
 	}
+	s.prunePauses(now)
 	s.pauses[key] = until
 	if k := s.keys[key]; k != nil {
 		k.extend(until)
@@ -146,6 +151,16 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 			s.deferJob(j, r)
 		}
 	}
+}
+
+// prunePauses forgets the pauses that have ended, once there are many.
+func (s *Schedule) prunePauses(now limits.Time) {
+	const many = 1024
+	if len(s.pauses) < max(many, 2*s.pausesKept) {
+		return
+	}
+	maps.DeleteFunc(s.pauses, func(_ limits.Key, until limits.Time) bool { return until <= now })
+	s.pausesKept = len(s.pauses)
 }
 
 // extend makes a pause last until then; a host's empties its bucket.
