@@ -195,6 +195,7 @@ func TestCtrlCTwiceEndsJobs(t *testing.T) {
 	term.awaitStarted("a", "b", "c")
 	term.press(ctrlC)
 	term.await(`stopping: 3 under way`)
+	time.Sleep(200 * time.Millisecond) // sooner, it would be an echo of the first
 	again := time.Now()
 	term.press(ctrlC)
 	if code := term.exit(); code != 130 {

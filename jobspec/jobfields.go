@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"agentlimit/limits"
@@ -121,10 +120,7 @@ func (d *decoder) read(n *node, path string, name func(hash string) string) *Job
 	}
 	d.complete(j, n)
 	d.checkCosts(j, n)
-	slices.SortFunc(j.Secrets, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
-	j.Secrets = slices.Compact(j.Secrets)
+	j.Secrets = d.secrets
 	if d.folder != "" && len(d.errs) == 0 {
 		d.buffer = d.json(d.buffer[:0], written(j, n), forFile)
 		j.Written = string(d.buffer)

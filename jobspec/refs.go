@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,11 +16,12 @@ const shortSecret = 8
 
 // values is what references stand for.
 type values struct {
-	vars   map[string]string
-	shell  []EnvVar                    // the vars as commands in a shell get them
-	public map[string]bool             // environment variables that are no secrets
-	lookup func(string) (string, bool) // of the environment
-	env    map[string]string           // looked up before, the same for the whole run
+	vars    map[string]string
+	shell   []EnvVar                    // the vars as commands in a shell get them
+	public  map[string]bool             // environment variables that are no secrets
+	lookup  func(string) (string, bool) // of the environment
+	env     map[string]string           // looked up before, the same for the whole run
+	secrets []string                    // among those values, longest first
 }
 
 // use says what a text with references is for.
@@ -135,11 +137,21 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 			d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
 		}
 		d.env[name] = value
-	}
-	if !d.public[name] {
-		d.job.Secrets = append(d.job.Secrets, value)
+		if !d.public[name] {
+			d.addSecret(value)
+		}
 	}
 	return value, nil
+}
+
+// addSecret adds to the secrets of the run. Jobs share the slice, so it is never
+// changed in place.
+func (v *values) addSecret(value string) {
+	v.secrets = append(slices.Clone(v.secrets), value)
+	slices.SortFunc(v.secrets, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	v.secrets = slices.Compact(v.secrets)
 }
 
 // readVars takes up the vars, for references and as VAR_NAME variables, sorted by

@@ -25,6 +25,15 @@ func TestSecretsAreCollected(t *testing.T) {
 	}
 }
 
+func TestSecretsAreOfTheWholeRun(t *testing.T) {
+	js := jobsOf(t, "jobs.yaml", "jobs:\n- {exec: {argv: [env]}}\n- {http: {url: \"http://h/${env:TOKEN}\"}}\n- {exec: {argv: [x], env: {K: \"${env:LONGER}\"}}}\n")
+	for _, j := range js {
+		if diff := cmp.Diff([]string{"a-longer-secret", "tok-1234567"}, j.Secrets); diff != "" {
+			t.Errorf("secrets to hide in what job %d shows (-want +got):\n%s", j.Seq, diff)
+		}
+	}
+}
+
 func TestShellTextIsLeftAlone(t *testing.T) {
 	j := jobsOf(t, "jobs.yaml", `
 vars: {base-url: "a ' b", other: x}

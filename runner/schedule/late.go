@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"maps"
+	"slices"
 
 	"agentlimit/limits"
 )
@@ -142,6 +143,11 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 				l.pairPause = until
 				s.savedInVain(l)
 			}
+		}
+	}
+	for _, l := range s.lanes { // from now on it is the pause that they wait for
+		if l.jobs.len() > 0 && (l.pair == key || slices.Contains(l.names, key)) {
+			l.blame(Pause, key, now)
 		}
 	}
 	var all []*Job

@@ -255,3 +255,28 @@ func TestNoPauseIsWaitedForWithoutMaxWait(t *testing.T) {
 		t.Errorf("given up: %+v, want the job that may wait for no pause", d)
 	}
 }
+
+// TestWaitsTellPausesFromTokens has a host pause, which empties its bucket: the
+// pause counts until its end, and the empty bucket from then on.
+func TestWaitsTellPausesFromTokens(t *testing.T) {
+	s := newSim(t, table(t, entry{kind: limits.Host, pattern: "h", rate: "1/s", burst: 1}), 100)
+	s.pauses = []limits.PauseRequest{{Key: limits.Key{Kind: limits.Host, Name: "h"}, Until: 5 * second}}
+	s.pauseAt = []limits.Time{second / 2}
+	waits := make(map[int64]schedule.Waits)
+	s.onStart = func(start schedule.Start) { waits[start.Job.Seq] = start.Waited }
+	var calls []*call
+	for i := range 4 {
+		calls = append(calls, &call{Job: schedule.Job{Seq: int64(i), Host: "h", Account: string(rune('a' + i))}, takes: ms})
+	}
+	s.run(calls)
+	half := second / 2
+	want := map[int64]schedule.Waits{
+		0: {},
+		1: {schedule.Rate: half + second, schedule.Pause: 9 * half},
+		2: {schedule.Rate: half + 2*second, schedule.Pause: 9 * half},
+		3: {schedule.Rate: half + 3*second, schedule.Pause: 9 * half},
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
