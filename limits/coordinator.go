@@ -110,8 +110,9 @@ const (
 type Verdict struct {
 	Cause Cause
 	Key   Key
-	// At is the earliest moment worth asking again; zero if that depends on
-	// others giving back permits.
+	// At is the earliest moment worth asking again: when pauses and buckets, and
+	// what buckets save, would allow it. Zero if only permits are missing: that
+	// depends on when others give them back.
 	At Time
 	// Earliest is when pauses and buckets would let the claim start, if nobody
 	// else took a token from now on: before it no start is possible.

@@ -93,12 +93,6 @@ func (t *Table) For(key Key) Limit {
 	return l
 }
 
-// Named reports whether an entry names the key itself, wildcards left aside.
-func (t *Table) Named(key Key) bool {
-	_, found := t.exact[key]
-	return found
-}
-
 // each calls f with the entries that match key, most exact first.
 func (t *Table) each(key Key, f func(Entry, *[3]bool)) {
 	var seen [3]bool

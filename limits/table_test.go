@@ -102,15 +102,6 @@ func TestTableKeepsKindsApart(t *testing.T) {
 			t.Errorf("For(%v) = %+v, want %+v", key, got, want)
 		}
 	}
-	for key, want := range map[limits.Key]bool{
-		{Kind: limits.Account, Name: "a"}: true,
-		{Kind: limits.Account, Name: "b"}: false, // a wildcard does not name it
-		{Kind: limits.Host, Name: "a"}:    false,
-	} {
-		if got := table.Named(key); got != want {
-			t.Errorf("Named(%v) = %v, want %v", key, got, want)
-		}
-	}
 }
 
 func TestTableRefusesASecondEntry(t *testing.T) {

@@ -58,7 +58,8 @@ type KeyStats struct {
 // Waits is time waited by cause.
 type Waits [schedule.NotBefore + 1]time.Duration
 
-// NewStats returns counters at zero.
+// NewStats returns counters at zero. limitOf says what each key allows; it may be
+// nil as long as nothing starts.
 func NewStats(limitOf func(limits.Key) limits.Limit) *Stats {
 	return &Stats{
 		limitOf: limitOf,

@@ -1,6 +1,10 @@
 package schedule
 
-import "agentlimit/limits"
+import (
+	"strings"
+
+	"agentlimit/limits"
+)
 
 // lane is the waiting jobs that need the same set of keys.
 type lane struct {
@@ -171,4 +175,50 @@ func (l *lane) notPassed() {
 	if l.passed != nil {
 		l.passed.passed, l.passed = nil, nil
 	}
+}
+
+// laneID tells lanes apart: two jobs with the same have the same keys.
+type laneID struct{ host, account, pools string }
+
+// laneOf returns the job's lane, made if there is none.
+func (s *Schedule) laneOf(j *Job, now limits.Time) *lane {
+	id := laneID{j.Host, j.Account, strings.Join(j.Pools, "\x00")}
+	if l := s.lanes[id]; l != nil {
+		return l
+	}
+	// A lane that never started goes before one that started this moment.
+	l := &lane{id: id, since: now - 1, settled: now}
+	l.jobs = heap[*Job]{before: jobBefore, place: func(j *Job) *int32 { return &j.inLane }}
+	add := func(kind limits.Kind, name string) {
+		k := limits.Key{Kind: kind, Name: name}
+		if s.keys[k] == nil {
+			s.keys[k] = newKey(k, s.limitOf(k))
+			s.keys[k].extend(s.pauses[k])
+		}
+		l.keys = append(l.keys, s.keys[k])
+		l.names = append(l.names, k)
+	}
+	if j.Host != "" {
+		add(limits.Host, j.Host)
+	}
+	if j.Account != "" {
+		add(limits.Account, j.Account)
+	}
+	for _, pool := range j.Pools {
+		add(limits.Pool, pool)
+	}
+	if j.Host != "" && j.Account != "" {
+		l.pair = limits.PairKey(j.Host, j.Account)
+		l.pairPause = s.pauses[l.pair]
+	}
+	if len(l.keys) == 0 {
+		l.keys = append(l.keys, s.none)
+	}
+	l.at = make([]int32, len(l.keys))
+	for i, k := range l.keys {
+		l.at[i] = -1
+		k.lanesIn++
+	}
+	s.lanes[id] = l
+	return l
 }

@@ -1,0 +1,208 @@
+package limits
+
+// This file decides one claim: whether it may start, what the reserves keep from
+// it, and what it is to be known for if it has to wait.
+
+// blocked says what keeps the claim from starting now; Granted if nothing does.
+func (c *claim) blocked(now Time) Verdict {
+	v := Verdict{Earliest: now}
+	block := func(cause Cause, key Key, at Time) {
+		if v.Cause == Granted {
+			v.Cause, v.Key = cause, key
+		}
+		v.At = max(v.At, at)
+	}
+	if now > c.rank.Deadline {
+		block(TooLate, Key{}, 0)
+		return v
+	}
+	if until, key := c.paused(); until > now {
+		block(Paused, key, until)
+		v.Earliest = until
+	}
+	for _, n := range c.needs {
+		if !n.permitFor(c) {
+			block(Permit, n.key, 0)
+		}
+	}
+	for _, n := range c.needs {
+		if !n.hasCost() {
+			continue
+		}
+		v.Earliest = max(v.Earliest, n.bucket.Ready(n.limit, n.cost))
+		if ready := n.readyFor(c, now); ready > now {
+			block(Tokens, n.key, ready)
+		}
+	}
+	return v
+}
+
+// paused returns the longest pause of the claim's keys and its key.
+func (c *claim) paused() (until Time, key Key) {
+	if c.pairKey != nil {
+		until, key = c.pairKey.pause, c.pairKey.key
+	}
+	for _, n := range c.needs {
+		if n.pause > until {
+			until, key = n.pause, n.key
+		}
+	}
+	return until, key
+}
+
+// permitFor reports whether the key has a permit that c may take.
+func (k *keyState) permitFor(c *claim) bool {
+	if k.limit.Concurrency == 0 {
+		return true
+	}
+	free := k.limit.Concurrency - k.inUse
+	if k.aside != nil && k.aside.rank.Before(c.rank) {
+		free--
+	}
+	return free > 0
+}
+
+// permitted reports whether every key has a permit that c may take.
+func (c *claim) permitted() bool {
+	for _, n := range c.needs {
+		if !n.permitFor(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasCost reports whether tokens of the key's bucket are needed.
+func (n need) hasCost() bool { return n.limit.Rate.Per > 0 && n.cost > 0 }
+
+// readyFor returns when the bucket lets c have its tokens, as far as can be told
+// now: what it saves for a better-ranked claim is left alone, unless it refills
+// by the time that claim can start. When that is depends on what the other buckets
+// save for claims better-ranked still, so this and otherwiseReady call each other,
+// and end at the best-ranked.
+func (n need) readyFor(c *claim, now Time) Time {
+	ready := n.bucket.Ready(n.limit, n.cost)
+	s := n.saver
+	if s == nil || s == c || !s.rank.Before(c.rank) || !s.permitted() {
+		return ready
+	}
+	cost := s.costAt(n.keyState)
+	start := s.otherwiseReady(n.keyState, now)
+	begins := max(start, n.bucket.Ready(n.limit, cost))
+	if begins > s.rank.Deadline {
+		return ready // it is late whatever is saved
+	}
+	if ready <= now {
+		b := n.bucket
+		b.Level -= n.cost * n.limit.Rate.Per
+		if b.Ready(n.limit, cost) <= start {
+			return ready
+		}
+	}
+	after := n.bucket
+	after.Refill(n.limit, begins)
+	after.Level -= cost * n.limit.Rate.Per
+	// Or before, if s does not start as soon as it may.
+	return min(after.Ready(n.limit, n.cost), n.bucket.Ready(n.limit, cost+n.cost))
+}
+
+// otherwiseReady returns when all but the bucket of k would let c start.
+func (c *claim) otherwiseReady(k *keyState, now Time) Time {
+	at, _ := c.paused()
+	at = max(at, now)
+	for _, n := range c.needs {
+		if n.keyState != k && n.hasCost() {
+			n.refill(now)
+			at = max(at, n.readyFor(c, now))
+		}
+	}
+	return at
+}
+
+// costAt returns how many tokens of k's bucket the claim needs.
+func (c *claim) costAt(k *keyState) int64 {
+	for _, n := range c.needs {
+		if n.keyState == k {
+			return n.cost
+		}
+	}
+	return 0
+}
+
+// take grants the claim, and counts it against those it passes.
+func (c *claim) take() {
+	c.leave()
+	c.granted = true
+	for _, n := range c.needs {
+		n.inUse++
+		if n.limit.Rate.Per > 0 {
+			n.bucket.Take(n.limit, n.cost)
+		}
+		if w := n.passed; w != nil && w.rank.Before(c.rank) {
+			if w.bypassed++; w.bypassed >= patience {
+				w.setAside()
+			}
+		}
+	}
+}
+
+// setAside reserves a permit of each of the claim's keys where none is.
+func (c *claim) setAside() {
+	for _, n := range c.needs {
+		if n.aside == nil {
+			n.aside = c
+		}
+	}
+}
+
+// wait notes a refused claim where it is best-ranked: with the key whose
+// permits block it, or, if only time does, with each bucket it needs.
+func (c *claim) wait(v Verdict, k *keyState) {
+	if v.Cause == Permit {
+		if k.passed == nil || c.rank.Before(k.passed.rank) {
+			k.passed = c
+		}
+		return
+	}
+	if v.Earliest > c.rank.Deadline || !c.permitted() {
+		return
+	}
+	for _, n := range c.needs {
+		if !n.hasCost() {
+			continue
+		}
+		if s := n.saver; s == nil || c.rank.Before(s.rank) || !s.permitted() {
+			n.saver = c
+		}
+	}
+}
+
+// dropNeeds lets go of the claim's keys.
+func (c *claim) dropNeeds() {
+	for _, n := range c.needs {
+		n.claims--
+	}
+	c.needs = c.needs[:0]
+}
+
+// leaveQueues takes the claim off the keys that know it as their best-ranked.
+func (c *claim) leaveQueues() {
+	for _, n := range c.needs {
+		if n.passed == c {
+			n.passed = nil
+		}
+		if n.saver == c {
+			n.saver = nil
+		}
+	}
+}
+
+// leave takes the claim off its keys, what was set aside for it too.
+func (c *claim) leave() {
+	c.leaveQueues()
+	for _, n := range c.needs {
+		if n.aside == c {
+			n.aside = nil
+		}
+	}
+}

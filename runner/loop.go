@@ -1,0 +1,293 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"agentlimit/jobspec"
+	"agentlimit/limits"
+	"agentlimit/runner/results"
+	"agentlimit/runner/schedule"
+)
+
+// loop is the run: it takes what happens and does what follows from it, until
+// nothing waits, nothing is under way and nothing more will come.
+func (r *run) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var lastCalls <-chan time.Time
+	stop, kill := ctx.Done(), r.cfg.Kill.Done()
+	for {
+		r.settle()
+		if r.done() {
+			break
+		}
+		r.arm(timer)
+		select {
+		case in := <-r.wanted():
+			r.arrive(in)
+		case e := <-r.ends:
+			r.end(e)
+		case err := <-r.replies:
+			r.answered(err)
+		case <-r.cfg.Coordinator.Changed():
+			r.schedule.Changed()
+		case <-timer.C:
+		case err := <-r.broken:
+			r.fail(err)
+		case <-stop:
+			stop = nil
+			r.stop()
+			lastCalls = time.After(max(0, r.cfg.Grace-lastCall))
+		case <-lastCalls:
+			r.cancelCalls(errStopped)
+		case <-kill:
+			kill, stop = nil, nil
+			r.stop()
+		}
+		r.takeWhatElseCame()
+	}
+	r.abandon()
+}
+
+// errStopped is why attempts are cancelled when the grace runs out.
+var errStopped = errors.New("the run was stopped")
+
+// takeWhatElseCame takes ends and jobs that have come already, so that one batch
+// speaks for all of them.
+func (r *run) takeWhatElseCame() {
+	for range maxBurst {
+		select {
+		case e := <-r.ends:
+			r.end(e)
+		case in := <-r.wanted():
+			r.arrive(in)
+		default:
+			return
+		}
+	}
+}
+
+// maxBurst bounds how much is taken in before anything is started.
+const maxBurst = 256
+
+// wanted returns the channel of jobs if there is room for one more.
+func (r *run) wanted() <-chan incoming {
+	if r.stopped || r.allRead || r.schedule.Waiting() >= r.cfg.Queue {
+		return nil
+	}
+	return r.jobs
+}
+
+// arrive takes one job, or what came instead of one.
+func (r *run) arrive(in incoming) {
+	var invalid *jobspec.Invalid
+	switch {
+	case in.err == io.EOF:
+		r.allRead = true
+		r.cfg.Stats.update(func(s *Summary) { s.AllRead = true })
+	case errors.As(in.err, &invalid):
+		r.cfg.Stats.update(func(s *Summary) { s.Jobs++ })
+		r.record(r.invalid(invalid))
+	case in.err != nil:
+		r.fail(fmt.Errorf("read jobs: %w", in.err))
+	default:
+		r.take(in.job)
+	}
+}
+
+// take lets a job wait, unless an earlier run has done it.
+func (r *run) take(job *jobspec.Job) {
+	todo, changed, status := r.cfg.Past.left(job, r.cfg.RetryUnknown)
+	if !todo {
+		r.cfg.Stats.update(func(s *Summary) { s.Jobs++; s.Earlier++; s.Ended[status]++ })
+		return
+	}
+	if changed && r.cfg.Changed != nil {
+		r.cfg.Changed(job)
+	}
+	r.cfg.Stats.update(func(s *Summary) { s.Jobs++ })
+	t := r.newTask(job)
+	r.schedule.Add(&t.Job, t.queued, job.NotBefore.Moment(r.began), schedule.NotBefore)
+}
+
+// settle does all that follows from what has happened: jobs become due or are
+// given up, and what can start is asked for.
+func (r *run) settle() {
+	r.schedule.Tick(r.cfg.Coordinator.Now())
+	r.deferred()
+	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
+	if r.asking || r.lost {
+		return
+	}
+	free := r.cfg.Global - r.underWay
+	if r.stopped {
+		free = 0
+	}
+	if batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free); batch != nil {
+		r.asking = true
+		r.batches <- batch
+	}
+}
+
+// arm sets the timer to when the schedule has something to do next.
+func (r *run) arm(timer *time.Timer) {
+	now := r.cfg.Coordinator.Now()
+	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now))
+	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
+}
+
+// answered takes the coordinator's reply.
+func (r *run) answered(err error) {
+	r.asking = false
+	if err != nil {
+		r.lost = true
+		r.schedule.Unanswered()
+		r.fail(fmt.Errorf("ask the coordinator: %w", err))
+		return
+	}
+	r.schedule.Answer(&r.reply)
+	for _, start := range r.schedule.Started() {
+		if r.stopped { // the grant came after the stop: it is given back whole
+			r.schedule.Refund(start.Job, r.reply.Now)
+			r.schedule.Add(start.Job, r.reply.Now, 0, schedule.NotBefore)
+			continue
+		}
+		r.start(start)
+	}
+	r.deferred()
+}
+
+// start hands an admitted job to a worker.
+func (r *run) start(start schedule.Start) {
+	t := start.Job.Ref.(*task)
+	t.start = start
+	r.underWay++
+	r.cfg.Stats.started(start)
+	if r.underWay > r.hired {
+		r.hired++
+		r.workers.Go(func() error { r.work(); return nil })
+	}
+	r.starts <- t
+}
+
+// end takes an attempt that has ended: its permits go back, and the job ends or
+// waits for another attempt.
+func (r *run) end(e end) {
+	t := e.task
+	if e.outcome.Hint != nil {
+		// The recorded end moves to this moment, from which on nothing starts:
+		// no admission can lie between it and the pause.
+		e.ended = r.cfg.Coordinator.Now()
+	}
+	r.underWay--
+	r.cfg.Stats.ended(t.start, !e.late)
+	if e.late { // the deadline passed with the grant in hand
+		r.schedule.Refund(&t.Job, e.ended)
+		r.again(t, e.ended, 0, schedule.Backoff)
+		return
+	}
+	r.schedule.Release(&t.Job, e.ended)
+	t.note(e)
+	due, cause := limits.Time(0), schedule.Backoff
+	if e.outcome.Hint != nil {
+		t.hinted++
+		if due = r.slowDown(t, e); pauseKey(t, e.outcome) != (limits.Key{}) {
+			due = 0 // it waits with all others that the pause holds
+		} else {
+			cause = schedule.Pause
+		}
+	}
+	next, v := t.redirect(e.outcome), t.judge(e.outcome)
+	switch {
+	case r.stopped && (next != nil || v.again):
+		r.record(t.interrupt(r))
+	case next != nil:
+		t.job, t.hops = next, t.hops+1
+		r.again(t, e.ended, 0, cause)
+	case !v.again:
+		r.record(t.finish(r, v.status, e))
+	case t.hinted > maxHinted:
+		r.gaveUp(t, t.throttled(r, schedule.Deferral{}, e.ended))
+	default:
+		r.again(t, e.ended, max(due, e.ended.Add(v.backoff)), cause)
+	}
+}
+
+// again lets a job wait for another attempt.
+func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
+	r.schedule.Add(&t.Job, now, due, cause)
+}
+
+// deferred records the jobs that the schedule gave up.
+func (r *run) deferred() {
+	for _, d := range r.schedule.Deferred() {
+		t := d.Job.Ref.(*task)
+		r.gaveUp(t, t.giveUp(r, d))
+	}
+}
+
+// gaveUp records a job that was given up.
+func (r *run) gaveUp(t *task, record *results.Record) {
+	if record.Status == results.Deferred && r.cfg.Deferred != nil {
+		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
+	}
+	r.record(record)
+}
+
+// record hands a record to the writer.
+func (r *run) record(record *results.Record) {
+	var failures int64
+	r.cfg.Stats.update(func(s *Summary) {
+		s.Ended[record.Status]++
+		switch record.Status {
+		case results.Failed, results.Unknown, results.Invalid:
+			s.Failures++
+		}
+		failures = s.Failures
+	})
+	r.records <- record
+	r.ended++
+	if !r.stopped && r.cfg.MaxFailures.reached(failures, r.ended) {
+		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
+		r.stop()
+	}
+}
+
+// fail stops the run, which cannot go on; what is under way may end.
+func (r *run) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.stop()
+}
+
+func (r *run) stop() {
+	r.stopped = true
+}
+
+// done reports whether nothing is left to do.
+func (r *run) done() bool {
+	if r.asking || r.underWay > 0 {
+		return false
+	}
+	return r.stopped || r.allRead && r.schedule.Waiting() == 0
+}
+
+// abandon ends what a stopped run leaves: a job that was tried gets a record, one
+// that never started gets none.
+func (r *run) abandon() {
+	r.cfg.Stats.update(func(s *Summary) { s.Longest = Wait{} })
+	r.cfg.Stats.update(func(s *Summary) { s.Waiting = 0 })
+	r.schedule.Each(func(j *schedule.Job) {
+		t := j.Ref.(*task)
+		if len(t.attempts) == 0 {
+			r.cfg.Stats.update(func(s *Summary) { s.Unstarted++ })
+			return
+		}
+		r.record(t.interrupt(r))
+	})
+}
