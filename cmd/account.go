@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,18 +27,8 @@ type account struct {
 	Attempts  int64                    `json:"attempts"`
 	Peak      int64                    `json:"peak"` // attempts under way at once
 	Statuses  map[results.Status]int64 `json:"statuses"`
-	Troubles  []troubleAccount         `json:"troubles"`
+	Troubles  []*trouble               `json:"troubles"`
 	Keys      []keyAccount             `json:"keys"`
-}
-
-// troubleAccount is why some jobs did not succeed.
-type troubleAccount struct {
-	Kind    string       `json:"kind"`
-	Key     string       `json:"key,omitempty"`
-	Jobs    int64        `json:"jobs"`
-	First   string       `json:"first"`
-	Reason  string       `json:"reason,omitempty"`
-	RetryAt results.Time `json:"retry_at,omitzero"`
 }
 
 // keyAccount is what one key was used for.
@@ -53,55 +42,56 @@ type keyAccount struct {
 	Waited      map[string]float64 `json:"waited_ms"` // by cause
 }
 
-// accountOf returns the numbers of a run of total jobs that ends now with err.
-func accountOf(name string, sum runner.Summary, total int64, troubles []*trouble, began time.Time, err error) *account {
+// account returns the numbers of a run that ends now with err.
+func (s *session) account(sum runner.Summary, err error) *account {
 	a := &account{
-		V: 1, Run: name, ExitCode: exitCode(err),
-		StartedAt: results.Time{Time: began}, EndedAt: results.Time{Time: began.Add(time.Since(began))},
-		Jobs: max(sum.Jobs, total), Earlier: sum.Earlier, Unstarted: unstarted(sum, total),
+		V: 1, Run: s.name, ExitCode: exitCode(err),
+		StartedAt: results.Time{Time: s.began}, EndedAt: results.Time{Time: s.began.Add(time.Since(s.began))},
+		Jobs: max(sum.Jobs, s.total), Earlier: sum.Earlier, Unstarted: unstarted(sum, s.total),
 		Attempts: sum.Attempts, Peak: sum.PeakWay,
 		Statuses: make(map[results.Status]int64),
-		Troubles: []troubleAccount{}, Keys: []keyAccount{},
+		Troubles: append([]*trouble{}, s.watch.troubles...), Keys: []keyAccount{},
 	}
-	if err = worded(err); err != nil {
-		a.Error = err.Error()
+	if unsaid := unsaid(err); unsaid != nil {
+		a.Error = unsaid.Error()
 	}
 	for _, s := range statuses {
 		a.Statuses[s] = sum.Ended[s]
 	}
-	for _, t := range troubles {
-		a.Troubles = append(a.Troubles, troubleAccount{t.kind, t.key, t.jobs, t.first, t.reason, results.Time{Time: t.retry}})
-	}
 	for _, k := range sum.Keys {
-		a.Keys = append(a.Keys, accountOfKey(k))
+		of := keyAccount{
+			Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
+			Started: k.Started, Peak: k.Peak, Waited: make(map[string]float64),
+		}
+		if k.Limit.Rate != (limits.Rate{}) {
+			of.Rate = k.Limit.Rate.String()
+		}
+		for cause, d := range k.Waited {
+			of.Waited[strings.ReplaceAll(causeNames[cause], " ", "_")] = float64(d.Microseconds()) / 1e3
+		}
+		a.Keys = append(a.Keys, of)
 	}
 	return a
 }
 
-func accountOfKey(k runner.KeyStats) keyAccount {
-	a := keyAccount{
-		Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
-		Started: k.Started, Peak: k.Peak, Waited: make(map[string]float64),
+// writeSummary makes the file of --summary.
+func (s *session) writeSummary(err error) error {
+	data, failed := json.MarshalIndent(s.account(s.stats.Summary(), err), "", "  ")
+	if failed == nil {
+		failed = writeWhole(s.summary, append(data, '\n'))
 	}
-	if k.Limit.Rate != (limits.Rate{}) {
-		a.Rate = k.Limit.Rate.String()
+	if failed != nil {
+		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
 	}
-	for cause, d := range k.Waited {
-		name := strings.ReplaceAll(causeNames[cause], " ", "_")
-		a.Waited[name] = float64(d.Microseconds()) / 1e3
-	}
-	return a
+	return err
 }
 
 // checkSummary refuses a file for --summary that cannot be one.
 func (o *runOptions) checkSummary() error {
-	if o.summary == "" {
-		return nil
-	}
-	err := canWriteWhole(o.summary)
+	err := writeWhole(o.summary, nil)
 	out, _ := o.results() // what is wrong with it is said later
-	switch same := results.SameFile(o.summary, append(inputs(o.files), out)); {
-	case same != "" && same == out, sameName(o.summary, out):
+	switch same := results.SameFile(o.summary, inputs(o.files)); {
+	case sameFile(o.summary, out):
 		err = errors.New("it is the results file")
 	case same != "":
 		err = fmt.Errorf("it is the job file %q", same)
@@ -110,25 +100,6 @@ func (o *runOptions) checkSummary() error {
 	}
 	if err != nil {
 		return &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
-	}
-	return nil
-}
-
-// sameName reports whether two paths are one, though there may be no file yet.
-func sameName(a, b string) bool {
-	a, errA := filepath.Abs(a)
-	b, errB := filepath.Abs(b)
-	return errA == nil && errB == nil && a == b
-}
-
-// write makes the file of --summary.
-func (a *account) write(path string) error {
-	data, err := json.MarshalIndent(a, "", "  ")
-	if err == nil {
-		err = writeWhole(path, append(data, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("summary file %q: %w", path, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,29 +13,14 @@ import (
 	"agentlimit/runner"
 )
 
-// The inner width of the bar, in columns.
-const (
-	leastBar = 6
-	mostBar  = 30
-)
-
 // barLine draws a bar, how far the run is, and the busiest key, in at most width
-// columns. What finds no room is left out, the least important first. Without a
-// total there is no bar.
+// columns, the most important first. Without a total there is no bar.
 func barLine(sum runner.Summary, total int64, since time.Duration, width int) string {
-	bar := ""
+	line := strings.Join(progressParts(sum, total, since), ", ")
 	if total > 0 {
-		bar = drawBar(ended(sum), total, min(max(leastBar, width/2-20), mostBar))
+		line = drawBar(min(ended(sum), total), total, min(max(6, width/2-20), 30)) + line
 	}
-	room := width - columns(bar)
-	if room < leastBar {
-		bar, room = "", max(width, 1)
-	}
-	parts := progressParts(sum, total, since)
-	for len(parts) > 2 && columns(strings.Join(parts, ", ")) > room {
-		parts = parts[:len(parts)-1]
-	}
-	return bar + cut(strings.Join(parts, ", "), room)
+	return cut(line, max(width, 1))
 }
 
 // drawBar returns a bar with its percentage in front.
@@ -47,25 +33,21 @@ func drawBar(done, total int64, width int) string {
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: " ", BarStart: "|", BarEnd: "|"}),
 	)
 	bar.RenderBlank()
-	bar.Set64(min(done, total))
+	bar.Set64(done)
 	return strings.TrimRight(strings.TrimPrefix(bar.String(), "\r"), " ") + " "
 }
 
 // progressParts tells how far a run is, the most important first.
 func progressParts(sum runner.Summary, total int64, since time.Duration) []string {
-	done := fmt.Sprintf("%d ended", ended(sum))
+	parts := []string{fmt.Sprintf("%d ended", ended(sum))}
 	if total >= 0 {
-		done = fmt.Sprintf("%d/%d", ended(sum), total)
+		parts[0] = fmt.Sprintf("%d/%d", ended(sum), total)
 	}
-	parts := []string{done}
-	if k := busiest(sum.Keys); k != nil {
-		parts = append(parts, use(k)+" "+printable(k.Key.String()))
+	if len(sum.Keys) > 0 {
+		k := busiest(sum.Keys)
+		parts = append(parts, ofCap(k.UnderWay, k)+" on "+printable(k.Key.String()))
 	}
-	for _, s := range statuses[1:] {
-		if n := sum.Ended[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
+	parts = append(parts, tally(sum, statuses[1:])...)
 	return append(parts, brief(since.Round(time.Second)), fmt.Sprintf("%d under way", sum.UnderWay), fmt.Sprintf("%d waiting", sum.Waiting))
 }
 
@@ -78,33 +60,23 @@ func ended(sum runner.Summary) int64 {
 }
 
 // busiest returns the key of whose permits the largest part is taken, of several
-// the one with most attempts under way, then with most starts; nil if there is none.
-func busiest(keys []runner.KeyStats) *runner.KeyStats {
-	var best *runner.KeyStats
-	for i := range keys {
-		k := &keys[i]
-		if best == nil || cmp.Or(
-			cmp.Compare(share(k), share(best)),
-			cmp.Compare(k.UnderWay, best.UnderWay),
-			cmp.Compare(k.Started, best.Started)) > 0 {
-			best = k
+// the one with most starts. There must be a key.
+func busiest(keys []runner.KeyStats) runner.KeyStats {
+	taken := func(k runner.KeyStats) float64 {
+		if k.Limit.Concurrency == 0 {
+			return 0
 		}
+		return float64(k.UnderWay) / float64(k.Limit.Concurrency)
 	}
-	return best
+	return slices.MaxFunc(keys, func(a, b runner.KeyStats) int {
+		return cmp.Or(cmp.Compare(taken(a), taken(b)), cmp.Compare(a.Started, b.Started))
+	})
 }
 
-// share is the part of a key's permits that is taken.
-func share(k *runner.KeyStats) float64 {
-	if k.Limit.Concurrency == 0 {
-		return 0
-	}
-	return float64(k.UnderWay) / float64(k.Limit.Concurrency)
-}
-
-// use tells how much of a key is in use: "4/4 on", or "3 on" without a cap.
-func use(k *runner.KeyStats) string {
+// ofCap spells a number of attempts on a key: "4/4", or "3" without a cap.
+func ofCap(n int64, k runner.KeyStats) string {
 	if k.Limit.Concurrency > 0 {
-		return fmt.Sprintf("%d/%d on", k.UnderWay, k.Limit.Concurrency)
+		return fmt.Sprintf("%d/%d", n, k.Limit.Concurrency)
 	}
-	return fmt.Sprintf("%d on", k.UnderWay)
+	return fmt.Sprint(n)
 }

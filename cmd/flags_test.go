@@ -44,7 +44,7 @@ func TestRunFlags(t *testing.T) {
 			o.verbose, o.overwrite, o.queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
 		})},
 		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.retryUnknown = true, true })},
-		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = choices{{"id", "a*"}, {"host", ""}} })},
+		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = []choice{{"id", "a*"}, {"host", ""}} })},
 		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Count = 5 })},
 		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Percent = 2.5 })},
 		{"for programs", "--log-format json --summary s.json jobs.yaml", standard(func(o *runOptions) { o.logFormat, o.summary = "json", "s.json" })},

@@ -15,7 +15,28 @@ import (
 const (
 	redrawEvery = 100 * time.Millisecond
 	plainEvery  = 10 * time.Second
+
+	// waitingPauses is how many pauses wait to be told of. The run waits for
+	// nobody who reads, so if there are more, they are left to the records.
+	waitingPauses = 256
+	// retoldAfter is how much longer than it was told a pause must be to be told
+	// of again: the answers to calls under way together all ask for one.
+	retoldAfter = 2 * time.Second
 )
+
+// progressMode turns auto into what suits standard error. A bar needs a terminal,
+// and people.
+func (p *program) progressMode(o *runOptions) string {
+	unfit := os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb" ||
+		o.output == stdout && isTerminal(p.stdout) // records and bar would mix
+	switch {
+	case o.quiet || o.progress == "none":
+		return "none"
+	case o.progress == "plain" || o.logFormat == "json" || !isTerminal(p.stderr) || o.progress == "auto" && unfit:
+		return "plain"
+	}
+	return "bar"
+}
 
 // progress begins to show what a run does, in a mode of --progress but auto. The
 // result ends that, and returns when nothing more is shown.
@@ -67,23 +88,17 @@ func (v *voice) drawBar(sum runner.Summary, total int64, since time.Duration) {
 func (v *voice) drawLine(sum runner.Summary, total int64, since time.Duration) {
 	parts := progressParts(sum, total, since)
 	fields := []any{"ended", ended(sum), "total", total, "under_way", sum.UnderWay, "waiting", sum.Waiting}
-	if w := sum.Longest; !w.Since.IsZero() && time.Since(w.Since) >= time.Second {
-		parts = append(parts, "longest wait "+longestWait(w, time.Now()))
-		fields = append(fields, "longest_wait_ms", time.Since(w.Since).Milliseconds(), "waits_for", waitsFor(w))
+	if waits := time.Since(sum.Longest.Since); !sum.Longest.Since.IsZero() && waits >= time.Second {
+		parts = append(parts, fmt.Sprintf("longest wait %s: %s", brief(waits.Round(time.Second)), waitsFor(sum.Longest)))
+		fields = append(fields, "longest_wait_ms", waits.Milliseconds(), "waits_for", waitsFor(sum.Longest))
 	}
 	v.say(slog.LevelInfo, strings.Join(parts, ", "), fields...)
-}
-
-// longestWait tells how long a job has waited, and for what.
-func longestWait(w runner.Wait, now time.Time) string {
-	return fmt.Sprintf("%s: %s", brief(now.Sub(w.Since).Round(time.Second)), waitsFor(w))
 }
 
 // waitsFor names the key that a job waits for, and the cause if it is not the
 // key's permits.
 func waitsFor(w runner.Wait) string {
-	cause := causeNames[w.Cause]
-	switch {
+	switch cause := causeNames[w.Cause]; {
 	case w.Key == (limits.Key{}):
 		return cause
 	case w.Cause == schedule.Rate, w.Cause == schedule.Pause:
@@ -92,21 +107,38 @@ func waitsFor(w runner.Wait) string {
 	return w.Key.String()
 }
 
-// progressMode turns auto into what suits standard error. A bar needs a terminal,
-// and people.
-func (p *program) progressMode(o *runOptions) string {
-	switch mode := o.progress; {
-	case o.quiet:
-		return "none"
-	case (mode == "auto" || mode == "bar") && (!isTerminal(p.stderr) || o.logFormat == "json"):
-		return "plain"
-	case mode == "auto" && (os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb"):
-		return "plain"
-	case mode == "auto" && o.output == "-" && isTerminal(p.stdout): // records and bar would mix
-		return "plain"
-	case mode == "auto":
-		return "bar"
-	default:
-		return mode
+// pauses returns what a run tells its pauses to. The second function returns when
+// all of them are said.
+func (v *voice) pauses() (tell func(runner.Pause), done func()) {
+	waiting, gone := make(chan runner.Pause, waitingPauses), make(chan struct{})
+	go func() {
+		defer close(gone)
+		told := make(map[limits.Key]time.Time)
+		for p := range waiting {
+			switch until, known := told[p.Key]; {
+			case p.Over:
+				delete(told, p.Key)
+				v.note(slog.LevelInfo, "resumed "+p.Key.String(), "key", p.Key.String())
+			case !known || p.Until.Sub(until) > retoldAfter:
+				told[p.Key] = p.Until
+				v.note(slog.LevelInfo, pauseLine(p, time.Now()), "key", p.Key.String(), "until", p.Until, "why", p.Why)
+			}
+		}
+	}()
+	tell = func(p runner.Pause) {
+		select {
+		case waiting <- p:
+		default:
+		}
 	}
+	return tell, func() { close(waiting); <-gone }
+}
+
+// pauseLine tells who is paused, until when, and why.
+func pauseLine(p runner.Pause, now time.Time) string {
+	left, format := p.Until.Sub(now), time.TimeOnly
+	if left > 12*time.Hour {
+		format = time.DateTime
+	}
+	return cut(fmt.Sprintf("paused %s until %s (%s): %s", p.Key, p.Until.Local().Format(format), brief(left), p.Why), 2*lineWidth)
 }

@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -30,12 +29,21 @@ type loadOptions struct {
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
 	o.vars = make(map[string]string)
 	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), "format", "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
-	f.Var(variables(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
+	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
 }
 
-// completeFiles tells shells which files job files are.
-func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt
+// onFiles makes c a command that is about job files: some must be named, and
+// shells know what they are.
+func (o *loadOptions) onFiles(c *cobra.Command) {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &hinted{errors.New("no job file is named"), c.CommandPath() + " jobs.yaml, or - for standard input"}
+		}
+		o.files = args
+		return nil
+	}
+	c.ValidArgsFunction = cobra.FixedCompletions([]string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt)
+	c.Flags().SortFlags = false
 }
 
 // load reads and checks the job files.
@@ -57,7 +65,7 @@ type runOptions struct {
 	resume       bool
 	retryUnknown bool
 	overwrite    bool
-	only         choices
+	only         []choice
 	concurrency  int // 0: as the files say
 	deadline     time.Duration
 	grace        time.Duration
@@ -86,23 +94,20 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
   agentlimit run jobs.yaml --resume --only 'id=photo-*'
   agentlimit run limits.yaml bulk.jsonl -o out.jsonl --deadline 15m
   generate | agentlimit run - -o - | jq .status`,
-		Args:              someFiles,
-		ValidArgsFunction: completeFiles,
-		RunE: func(c *cobra.Command, args []string) error {
-			o.files = args
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			return run(c.Context(), o)
 		},
 	}
+	o.onFiles(c)
 	f := c.Flags()
-	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output\n(default NAME.results.jsonl, after the first file)")
 	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs\nthat are done there; without one, start it")
 	f.BoolVar(&o.retryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
-	f.Var(&o.only, "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
+	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
 	f.VarP(countFlag(&o.concurrency, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
 	f.Var(durationFlag(&o.deadline, 1), "deadline", "defer what has not started by then, from now")
 	f.Var(durationFlag(&o.grace, 0), "grace", "time to end in, after the first Ctrl-C")
@@ -120,14 +125,11 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 
 // check refuses options that do not go together.
 func (o *runOptions) check() error {
-	contradict := func(a, b string) error {
-		return &hinted{fmt.Errorf("%s and %s contradict each other", a, b), "leave one of them out"}
-	}
 	switch {
 	case o.quiet && o.verbose:
-		return contradict("-q", "-v")
+		return &hinted{errors.New("-q and -v contradict each other"), "leave one of them out"}
 	case o.resume && o.overwrite:
-		return contradict("--resume", "--overwrite")
+		return &hinted{errors.New("--resume and --overwrite contradict each other"), "leave one of them out"}
 	case o.resume && o.output == stdout:
 		return &hinted{errors.New("standard output cannot be gone on with"), "--resume needs a file, -o FILE"}
 	case o.retryUnknown && !o.resume:

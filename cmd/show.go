@@ -1,8 +1,8 @@
 package cmd
 
 import (
-	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,18 +14,12 @@ import (
 // targetWidth is how much of a command is shown, in columns.
 const targetWidth = 50
 
-// showGlobal says what holds for all jobs together.
-func showGlobal(spec *jobspec.Spec) string {
-	return fmt.Sprintf("global: %d at once\n\n", cmp.Or(spec.Global, defaultGlobal))
-}
-
 // showJob says how a job is understood: what it calls, the limit of each key it
 // needs and what it costs there, its times, and when it is tried again.
-func showJob(j *jobspec.Job, table *limits.Table) string {
+func showJob(j *jobspec.Job, needs []limits.Need) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  (%s)\n", printable(j.ID), printable(target(j)), j.Pos)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	needs := j.Needs(nil, table)
 	if len(needs) == 0 {
 		fmt.Fprintln(w, "  no host, account or pool")
 	}
@@ -104,18 +98,16 @@ func target(j *jobspec.Job) string {
 }
 
 // showURL leaves out what a URL may hold besides its path.
-func showURL(url string) string {
-	url, _, query := strings.Cut(url, "?")
-	scheme, rest, _ := strings.Cut(url, "://")
-	authority, path, slash := strings.Cut(rest, "/")
-	url = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:]
-	if slash {
-		url += "/" + path
+func showURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil { // a secret was where it cannot be hidden
+		return "…"
 	}
-	if query {
-		url += "?…"
+	u.User, u.Fragment = nil, ""
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
 	}
-	return url
+	return u.String()
 }
 
 // hide puts *** where a secret is.

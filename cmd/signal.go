@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,32 +22,24 @@ func notifySignals() (<-chan os.Signal, func()) {
 	return stopping, func() { signal.Stop(stopping) }
 }
 
-// stopped is why a run was stopped, as the cause of its context.
-type stopped struct{ syscall.Signal }
-
-// Error names the signal.
-func (s stopped) Error() string { return "stopped by " + s.Signal.String() }
-
-// ends are the two ways in which a run is ended from outside.
-type ends struct {
-	soft context.Context // nothing more starts
-	kill context.Context // what is under way ends at once
-}
-
-// takeSignals lets the first signal, or the end of ctx, stop a run, and the second
-// kill it; a third has its default effect, whatever happens in here. It calls
-// notice at the first. The signals are taken until release is called, which must
-// be: it returns the signal that stopped the run, and 0 if none did.
-func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, release func() syscall.Signal) {
-	soft, stop := context.WithCancelCause(ctx)
+// takeSignals ends the first context, on which nothing more starts, at the first
+// signal or with ctx, and the second, on which all that is under way ends, at the
+// second signal; a third has its default effect, whatever happens in here. It
+// calls notice at the first. The signals are taken until release is called, which
+// must be: it returns the signal that stopped the run (SIGTERM for the end of
+// ctx), and 0 if none did.
+func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill context.Context, release func() syscall.Signal) {
+	soft, stop := context.WithCancel(ctx)
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals, stopNotify := p.notify()
 	done, gone := make(chan struct{}), make(chan struct{})
+	var by syscall.Signal // for others once gone is closed
 	go func() {
 		defer close(gone)
 		select {
 		case s := <-signals:
-			stop(stopped{s.(syscall.Signal)})
+			by = s.(syscall.Signal)
+			stop()
 			notice()
 		case <-done:
 			return
@@ -60,24 +51,15 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, relea
 		case <-done:
 		}
 	}()
-	return ends{soft, kill}, func() syscall.Signal {
+	return soft, kill, func() syscall.Signal {
 		close(done)
 		<-gone
 		stopNotify()
-		defer end()
-		defer stop(nil)
-		return stoppedBy(soft)
+		if by == 0 && ctx.Err() != nil {
+			by = syscall.SIGTERM
+		}
+		stop()
+		end()
+		return by
 	}
-}
-
-// stoppedBy returns the signal that ended ctx, SIGTERM if it ended without one,
-// and 0 if it did not end.
-func stoppedBy(ctx context.Context) syscall.Signal {
-	if s, found := errors.AsType[stopped](context.Cause(ctx)); found {
-		return s.Signal
-	}
-	if ctx.Err() != nil {
-		return syscall.SIGTERM
-	}
-	return 0
 }

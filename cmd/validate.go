@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,14 +33,9 @@ With --show, say how each job is understood: the limits it falls under, what it
 costs, its times and retries. Secrets are hidden.`,
 		Example: `  agentlimit validate jobs.yaml
   agentlimit validate --show limits.yaml bulk.jsonl | less`,
-		Args:              someFiles,
-		ValidArgsFunction: completeFiles,
-		RunE: func(_ *cobra.Command, args []string) error {
-			o.files = args
-			return validate(o)
-		},
+		RunE: func(*cobra.Command, []string) error { return validate(o) },
 	}
-	c.Flags().SortFlags = false
+	o.onFiles(c)
 	c.Flags().BoolVar(&o.show, "show", false, "show each job as it is understood")
 	o.addFlags(c.Flags())
 	return c
@@ -54,11 +50,11 @@ func (p *program) validate(o *validateOptions) error {
 		p.voice.say(slog.LevelWarn, fmt.Sprint(w))
 	}
 	if o.show {
-		if err := p.print(showGlobal(spec)); err != nil {
+		if err := p.print(fmt.Sprintf("global: %d at once\n\n", cmp.Or(spec.Global, defaultGlobal))); err != nil {
 			return err
 		}
 	}
-	seen, bad := newCensus(), int64(0)
+	jobs, bad, keys := int64(0), int64(0), make(map[limits.Key]bool)
 	for {
 		j, err := spec.Source.Next()
 		if err == io.EOF {
@@ -73,47 +69,34 @@ func (p *program) validate(o *validateOptions) error {
 		if err != nil {
 			return err
 		}
-		seen.add(j, &spec.Limits)
-		if o.show {
-			if err := p.print(showJob(j, &spec.Limits)); err != nil {
-				return err
-			}
+		jobs++
+		needs := j.Needs(nil, &spec.Limits)
+		for _, need := range needs {
+			keys[need.Key] = true
+		}
+		if !o.show {
+			continue
+		}
+		if err := p.print(showJob(j, needs)); err != nil {
+			return err
 		}
 	}
 	if bad > 0 {
 		return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
 	}
-	return p.print(seen.String())
+	return p.print("ok: " + strings.Join(append([]string{many(jobs, "job")}, countKeys(keys)...), ", ") + "\n")
 }
 
-// census counts jobs and the keys they need.
-type census struct {
-	jobs  int64
-	keys  map[limits.Key]bool
-	kinds [limits.Pair]int64
-	needs []limits.Need // memory to use again
-}
-
-func newCensus() *census { return &census{keys: make(map[limits.Key]bool)} }
-
-func (c *census) add(j *jobspec.Job, table *limits.Table) {
-	c.jobs++
-	c.needs = j.Needs(c.needs[:0], table)
-	for _, need := range c.needs {
-		if !c.keys[need.Key] {
-			c.keys[need.Key] = true
-			c.kinds[need.Key.Kind]++
-		}
+// countKeys counts keys by kind.
+func countKeys(keys map[limits.Key]bool) (parts []string) {
+	var kinds [limits.Pair]int64
+	for key := range keys {
+		kinds[key.Kind]++
 	}
-}
-
-// String tells what was counted.
-func (c *census) String() string {
-	parts := []string{"ok: " + many(c.jobs, "job")}
-	for kind, n := range c.kinds {
+	for kind, n := range kinds {
 		if n > 0 {
 			parts = append(parts, many(n, limits.Kind(kind).String()))
 		}
 	}
-	return strings.Join(parts, ", ") + "\n"
+	return parts
 }
