@@ -16,14 +16,14 @@ import (
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	p := newProgram(os.Stdin, os.Stdout, os.Stderr, notifySignals)
+	p := &program{os.Stdin, os.Stdout, os.Stderr, newVoice(os.Stderr, "text"), true}
 	return p.main(context.Background(), os.Args[1:])
 }
 
 // Run runs the command line args with the given streams, and returns the exit
 // code. It takes no signals: when ctx is done, a run stops as if by SIGTERM.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := newProgram(stdin, stdout, stderr, func() (<-chan os.Signal, func()) { return nil, func() {} })
+	p := &program{stdin, stdout, stderr, newVoice(stderr, "text"), false}
 	return p.main(ctx, args)
 }
 
@@ -32,12 +32,7 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	voice          *voice // on stderr
-	// notify begins to take the signals that stop a run, and says how to end that.
-	notify func() (<-chan os.Signal, func())
-}
-
-func newProgram(stdin io.Reader, stdout, stderr io.Writer, notify func() (<-chan os.Signal, func())) *program {
-	return &program{stdin, stdout, stderr, newVoice(stderr, "text"), notify}
+	signals        bool   // those of the process stop a run
 }
 
 func (p *program) main(ctx context.Context, args []string) int {

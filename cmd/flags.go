@@ -34,10 +34,8 @@ func (v *value) Set(s string) error {
 	return err
 }
 
-// Type returns the word for values in help.
-func (v *value) Type() string { return v.kind }
-
-// String returns what was typed; help shows it as the default.
+// Type and String are what help shows: the word for values, and the default.
+func (v *value) Type() string   { return v.kind }
 func (v *value) String() string { return v.text }
 
 // durationFlag reads durations as job files do.

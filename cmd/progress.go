@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"agentlimit/limits"
@@ -48,25 +49,22 @@ func (v *voice) progress(mode string, stats *runner.Stats, total int64) (hide fu
 	case "plain":
 		draw, every = v.drawLine, plainEvery
 	}
-	start := time.Now()
-	ticker := time.NewTicker(every)
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
+	start, ticks, done := time.Now(), time.Tick(every), make(chan struct{})
+	var drawer sync.WaitGroup
+	drawer.Go(func() {
 		for {
 			select {
-			case <-ticker.C:
+			case <-ticks:
 				sum := stats.Summary()
 				draw(sum, totalOf(sum, total), time.Since(start))
 			case <-done:
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		ticker.Stop()
 		close(done)
-		<-gone
+		drawer.Wait()
 		v.set("")
 	}
 }
@@ -110,9 +108,9 @@ func waitsFor(w runner.Wait) string {
 // pauses returns what a run tells its pauses to. The second function returns when
 // all of them are said.
 func (v *voice) pauses() (tell func(runner.Pause), done func()) {
-	waiting, gone := make(chan runner.Pause, waitingPauses), make(chan struct{})
-	go func() {
-		defer close(gone)
+	waiting := make(chan runner.Pause, waitingPauses)
+	var teller sync.WaitGroup
+	teller.Go(func() {
 		told := make(map[limits.Key]time.Time)
 		for p := range waiting {
 			switch until, known := told[p.Key]; {
@@ -124,14 +122,14 @@ func (v *voice) pauses() (tell func(runner.Pause), done func()) {
 				v.note(slog.LevelInfo, pauseLine(p, time.Now()), "key", p.Key.String(), "until", p.Until, "why", p.Why)
 			}
 		}
-	}()
+	})
 	tell = func(p runner.Pause) {
 		select {
 		case waiting <- p:
 		default:
 		}
 	}
-	return tell, func() { close(waiting); <-gone }
+	return tell, func() { close(waiting); teller.Wait() }
 }
 
 // pauseLine tells who is paused, until when, and why.

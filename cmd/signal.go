@@ -4,22 +4,21 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
-// notifySignals begins to take the signals that stop a run: SIGHUP only if it was
-// not ignored at the start, as under nohup. From now on a write to a broken
-// standard output or standard error is an error, and not the end of the process.
-// Commands are not touched by this: what is taken here has its default there,
-// while an ignored signal would stay ignored.
-func notifySignals() (<-chan os.Signal, func()) {
-	stopping := make(chan os.Signal, 4)
+// notify begins to take the signals that stop a run: SIGHUP only if it was not
+// ignored at the start, as under nohup. From now on a write to a broken standard
+// output or standard error is an error, and not the end of the process. Commands
+// are not touched by this: what is taken here has its default there, while an
+// ignored signal would stay ignored.
+func notify(stopping chan<- os.Signal) {
 	signal.Notify(stopping, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(stopping, syscall.SIGHUP)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // nobody looks
-	return stopping, func() { signal.Stop(stopping) }
 }
 
 // takeSignals ends the first context, on which nothing more starts, at the first
@@ -31,11 +30,13 @@ func notifySignals() (<-chan os.Signal, func()) {
 func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill context.Context, release func() syscall.Signal) {
 	soft, stop := context.WithCancel(ctx)
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
-	signals, stopNotify := p.notify()
-	done, gone := make(chan struct{}), make(chan struct{})
-	var by syscall.Signal // for others once gone is closed
-	go func() {
-		defer close(gone)
+	signals, done := make(chan os.Signal, 4), make(chan struct{})
+	if p.signals {
+		notify(signals)
+	}
+	var by syscall.Signal
+	var taker sync.WaitGroup
+	taker.Go(func() {
 		select {
 		case s := <-signals:
 			by = s.(syscall.Signal)
@@ -47,14 +48,14 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill co
 		select {
 		case <-signals:
 			end()
-			stopNotify()
+			signal.Stop(signals)
 		case <-done:
 		}
-	}()
+	})
 	return soft, kill, func() syscall.Signal {
 		close(done)
-		<-gone
-		stopNotify()
+		taker.Wait()
+		signal.Stop(signals)
 		if by == 0 && ctx.Err() != nil {
 			by = syscall.SIGTERM
 		}
