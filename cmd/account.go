@@ -45,7 +45,7 @@ type keyAccount struct {
 // account returns the numbers of a run that ends now with err.
 func (s *session) account(sum runner.Summary, err error) *account {
 	a := &account{
-		V: 1, Run: s.name, ExitCode: exitCode(err),
+		V: 1, Run: s.Run, ExitCode: exitCode(err),
 		StartedAt: results.Time{Time: s.began}, EndedAt: results.Time{Time: s.began.Add(time.Since(s.began))},
 		Jobs: max(sum.Jobs, s.total), Earlier: sum.Earlier, Unstarted: unstarted(sum, s.total),
 		Attempts: sum.Attempts, Peak: sum.PeakWay,
@@ -76,7 +76,7 @@ func (s *session) account(sum runner.Summary, err error) *account {
 
 // writeSummary makes the file of --summary.
 func (s *session) writeSummary(err error) error {
-	data, failed := json.MarshalIndent(s.account(s.stats.Summary(), err), "", "  ")
+	data, failed := json.MarshalIndent(s.account(s.Stats.Summary(), err), "", "  ")
 	if failed == nil {
 		failed = writeWhole(s.summary, append(data, '\n'))
 	}

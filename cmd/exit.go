@@ -24,13 +24,11 @@ type hinted struct {
 	hint string
 }
 
-// Unwrap returns the error without the hint.
-func (h *hinted) Unwrap() error { return h.error }
-
 // broken is the error of a command that began its work and could not go on.
 type broken struct{ error }
 
 // Unwrap returns what happened.
+func (h *hinted) Unwrap() error { return h.error }
 func (b *broken) Unwrap() error { return b.error }
 
 // unfinished is the error of a run that came to its end, though not by all jobs

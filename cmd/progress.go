@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/term"
+
 	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/schedule"
@@ -29,11 +31,11 @@ const (
 // and people.
 func (p *program) progressMode(o *runOptions) string {
 	unfit := os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb" ||
-		o.output == stdout && isTerminal(p.stdout) // records and bar would mix
+		o.output == stdout && term.IsTerminal(handle(p.stdout)) // records and bar would mix
 	switch {
 	case o.quiet || o.progress == "none":
 		return "none"
-	case o.progress == "plain" || o.logFormat == "json" || !isTerminal(p.stderr) || o.progress == "auto" && unfit:
+	case o.progress == "plain" || o.logFormat == "json" || !term.IsTerminal(handle(p.stderr)) || o.progress == "auto" && unfit:
 		return "plain"
 	}
 	return "bar"

@@ -3,7 +3,8 @@ package cmd
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,14 +47,17 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 	c.Flags().SortFlags = false
 }
 
-// load reads and checks the job files.
-func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin})
+// load reads and checks the job files, and says what works but may not be meant.
+func (p *program) load(o *loadOptions) (*jobspec.Spec, error) {
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin})
 	if err != nil {
 		return nil, err
 	}
 	if spec.Coordinator != "" && spec.Coordinator != "local" {
 		return nil, errors.New("limits.coordinator: want local (the value is not shown, it may hold a secret)")
+	}
+	for _, w := range spec.Warnings {
+		p.voice.note(slog.LevelWarn, fmt.Sprint(w))
 	}
 	return spec, nil
 }
@@ -61,26 +65,23 @@ func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
 // runOptions are the arguments and flags of run.
 type runOptions struct {
 	loadOptions
-	output       string // empty: beside the working folder's other results
-	resume       bool
-	retryUnknown bool
-	overwrite    bool
-	only         []choice
-	concurrency  int // 0: as the files say
-	deadline     time.Duration
-	grace        time.Duration
-	queue        int
-	maxFailures  runner.MaxFailures
-	progress     string
-	logFormat    string
-	quiet        bool
-	verbose      bool
-	summary      string // empty: none
-	deferredExit int
+	runner.Config        // what the flags say of it; Global 0: as the files say
+	output        string // empty: beside the working folder's other results
+	resume        bool
+	retryUnknown  bool
+	overwrite     bool
+	only          []choice
+	progress      string
+	logFormat     string
+	quiet         bool
+	verbose       bool
+	summary       string // empty: none
+	deferredExit  int
 }
 
 func newRunCmd(p *program, run func(context.Context, *runOptions) error) *cobra.Command {
-	o := &runOptions{grace: 8 * time.Second, queue: 10_000, progress: "auto", logFormat: "text", deferredExit: exitDeferred}
+	o := &runOptions{progress: "auto", logFormat: "text", deferredExit: exitDeferred}
+	o.Grace, o.Queue = 8*time.Second, 10_000
 	c := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Run the jobs of the files",
@@ -108,11 +109,11 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.BoolVar(&o.retryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
 	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
-	f.VarP(countFlag(&o.concurrency, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
-	f.Var(durationFlag(&o.deadline, 1), "deadline", "defer what has not started by then, from now")
-	f.Var(durationFlag(&o.grace, 0), "grace", "time to end in, after the first Ctrl-C")
-	f.Var(maxFailuresFlag(&o.maxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
-	f.Var(countFlag(&o.queue, 1, 1<<30), "queue", "most jobs that wait in memory")
+	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", "defer what has not started by then, from now")
+	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
+	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
+	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	o.addFlags(f)
 	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
 	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,19 +49,12 @@ func (s *screen) setLocked(status string) {
 	}
 }
 
-func isTerminal(stream io.Writer) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// terminalWidth returns the width of a terminal, and 80 if it does not tell.
-func terminalWidth(stream io.Writer) int {
+// handle returns the file handle of a stream, -1 if it has none.
+func handle(stream io.Writer) int {
 	if f, ok := stream.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
+		return int(f.Fd())
 	}
-	return lineWidth
+	return -1
 }
 
 // voice is what a command says on its screen: lines for people, or one JSON object
@@ -73,7 +67,10 @@ type voice struct {
 
 // newVoice returns a voice in one of the formats of --log-format.
 func newVoice(out io.Writer, format string) *voice {
-	v := &voice{screen: &screen{out: out, width: func() int { return terminalWidth(out) }}}
+	v := &voice{screen: &screen{out: out, width: func() int {
+		width, _, _ := term.GetSize(handle(out))
+		return cmp.Or(max(width, 0), lineWidth)
+	}}}
 	if format == "json" {
 		v.log = slog.New(slog.NewJSONHandler(v.screen, nil))
 	}

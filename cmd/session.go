@@ -26,10 +26,8 @@ const shownChanges = 5
 type session struct {
 	*program
 	*runOptions
-	name    string // that no other run has
 	began   time.Time
 	total   int64 // jobs; -1: not known
-	stats   *runner.Stats
 	watch   watch
 	changed atomic.Int64 // jobs whose call is another one than that of their record
 }
@@ -38,8 +36,9 @@ type session struct {
 func (p *program) run(ctx context.Context, o *runOptions) error {
 	p.voice = newVoice(p.stderr, o.logFormat)
 	p.voice.quiet = o.quiet
-	s := &session{program: p, runOptions: o, began: time.Now(), stats: runner.NewStats(nil)}
-	s.name = s.began.UTC().Format("20060102T150405Z-") + strings.ToLower(rand.Text()[:6])
+	s := &session{program: p, runOptions: o, began: time.Now()}
+	s.Stats = runner.NewStats(nil)
+	s.Run = s.began.UTC().Format("20060102T150405Z-") + strings.ToLower(rand.Text()[:6])
 	if o.summary == "" {
 		return s.run(ctx)
 	}
@@ -51,7 +50,7 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 
 // run checks everything, then runs the jobs.
 func (s *session) run(ctx context.Context) error {
-	spec, err := s.load(s.stdin)
+	spec, err := s.load(&s.loadOptions)
 	if err != nil {
 		return err
 	}
@@ -59,30 +58,18 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	global := s.global(spec)
-	s.warn(spec, global)
-	s.stats = runner.NewStats(spec.Limits.For)
-	s.watch.Sink = out
+	s.Global = s.global(spec)
+	s.Limits, s.Stats = &spec.Limits, runner.NewStats(spec.Limits.For)
+	s.watch.Sink, s.Records = out, &s.watch
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
-	client := call.New(call.Config{Concurrency: global, Grace: min(killAfter, max(1, s.grace))})
+	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace))})
 	defer client.Close()
-	cfg := runner.Config{
-		Run:         s.name,
-		Limits:      &spec.Limits,
-		Caller:      client,
-		Records:     &s.watch,
-		Stats:       s.stats,
-		Global:      global,
-		Queue:       s.queue,
-		Grace:       s.grace,
-		Deadline:    s.deadline,
-		MaxFailures: s.maxFailures,
-	}
-	s.choose(&cfg, spec, out.past)
-	defer cfg.Coordinator.Close()
-	err = s.runJobs(ctx, cfg, out.inflight)
+	s.Caller = client
+	s.choose(spec, out.past)
+	defer s.Coordinator.Close()
+	err = s.runJobs(ctx, out.inflight)
 	clean := unsaid(err) == nil
 	if closed := out.close(clean); closed != nil && clean {
 		err = &broken{closed}
@@ -91,22 +78,22 @@ func (s *session) run(ctx context.Context) error {
 }
 
 // choose gives the run its jobs and its coordinator.
-func (s *session) choose(cfg *runner.Config, spec *jobspec.Spec, past *runner.Past) {
-	cfg.Source, s.total = spec.Source, spec.Jobs
+func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
+	s.Source, s.total = spec.Source, spec.Jobs
 	if len(s.only) > 0 {
-		cfg.Source, s.total = &chosen{cfg.Source, s.only}, -1
+		s.Source, s.total = &chosen{s.Source, s.only}, -1
 	}
 	if past == nil {
-		cfg.Coordinator = limits.NewLocal()
+		s.Coordinator = limits.NewLocal()
 		return
 	}
 	// The earlier run may have ended this moment, with its buckets just emptied.
-	cfg.Coordinator = limits.NewLocalEmpty()
-	now := cfg.Coordinator.Now()
-	cfg.Pauses = slices.DeleteFunc(past.Pauses, func(p limits.PauseRequest) bool { return p.Until <= now })
+	s.Coordinator = limits.NewLocalEmpty()
+	now := s.Coordinator.Now()
+	s.Pauses = slices.DeleteFunc(past.Pauses, func(p limits.PauseRequest) bool { return p.Until <= now })
 	// The longest pause of a key comes first, and the others change nothing.
-	slices.SortFunc(cfg.Pauses, func(a, b limits.PauseRequest) int { return cmp.Compare(b.Until, a.Until) })
-	cfg.Source = &runner.Remaining{Source: cfg.Source, Past: past, RetryUnknown: s.retryUnknown, Stats: s.stats, Changed: func(j *jobspec.Job) {
+	slices.SortFunc(s.Pauses, func(a, b limits.PauseRequest) int { return cmp.Compare(b.Until, a.Until) })
+	s.Source = &runner.Remaining{Source: s.Source, Past: past, RetryUnknown: s.retryUnknown, Stats: s.Stats, Changed: func(j *jobspec.Job) {
 		if s.changed.Add(1) <= shownChanges {
 			s.voice.note(slog.LevelInfo, fmt.Sprintf("job %s: its call changed since its record; it runs again", j.ID), "id", j.ID)
 		}
@@ -115,12 +102,12 @@ func (s *session) choose(cfg *runner.Config, spec *jobspec.Spec, past *runner.Pa
 
 // runJobs runs the jobs while it shows what goes on, takes signals, and says in
 // the end how it went. A run that cannot list a job as under way cannot go on.
-func (s *session) runJobs(ctx context.Context, cfg runner.Config, inflight *results.Inflight) error {
+func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	if inflight != nil {
-		cfg.Sending = func(j *jobspec.Job) error {
-			err := inflight.Add(results.Sent{Run: s.name, ID: j.ID, Hash: j.Hash})
+		s.Sending = func(j *jobspec.Job) error {
+			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Hash: j.Hash})
 			if err != nil {
 				abort(&broken{err})
 			}
@@ -128,15 +115,13 @@ func (s *session) runJobs(ctx context.Context, cfg runner.Config, inflight *resu
 		}
 	}
 	soft, kill, release := s.takeSignals(ctx, s.sayStopping)
-	cfg.Kill = kill
-	told, allTold := s.voice.pauses()
-	cfg.Paused = told
-	s.began = time.Now()
-	hide := s.voice.progress(s.progressMode(s.runOptions), s.stats, s.total)
-	err := runner.Run(soft, cfg)
+	tell, told := s.voice.pauses()
+	s.Kill, s.Paused, s.began = kill, tell, time.Now()
+	hide := s.voice.progress(s.progressMode(s.runOptions), s.Stats, s.total)
+	err := runner.Run(soft, s.Config)
 	hide()
-	allTold()
-	u := &unfinished{Summary: s.stats.Summary(), signal: release(), deferred: s.deferredExit}
+	told()
+	u := &unfinished{Summary: s.Stats.Summary(), signal: release(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
 	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
 	switch {
@@ -159,8 +144,8 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 		s.voice.note(slog.LevelInfo, many(more, "more job")+" changed and ran again", "jobs", more)
 	}
 	if sum.TooMany {
-		most := fmt.Sprint(s.maxFailures.Count)
-		if share := s.maxFailures.Percent; share > 0 {
+		most := fmt.Sprint(s.MaxFailures.Count)
+		if share := s.MaxFailures.Percent; share > 0 {
 			most = fmt.Sprintf("%g%%", share)
 		}
 		s.voice.say(slog.LevelInfo, fmt.Sprintf("stopped: %s failed (--max-failures %s)", many(sum.Failures, "job"), most))
@@ -183,29 +168,19 @@ func (s *session) sayRecord(r *results.Record) {
 
 // sayStopping says what the first signal does.
 func (s *session) sayStopping() {
-	notice := "stopping"
-	if underWay := s.stats.Summary().UnderWay; underWay > 0 {
-		notice = fmt.Sprintf("stopping: %d under way may end within %s; again to end them at once", underWay, brief(s.grace))
-	}
-	s.voice.say(slog.LevelInfo, notice)
+	s.voice.say(slog.LevelInfo, fmt.Sprintf("stopping: %d under way may end within %s; again to end them at once", s.Stats.Summary().UnderWay, brief(s.Grace)))
 }
 
 // global returns how many attempts may be under way at once: not more than this
 // process has file handles for.
 func (s *session) global(spec *jobspec.Spec) int {
-	asked, most := cmp.Or(s.concurrency, spec.Global, defaultGlobal), call.MaxConcurrency()
-	if asked > most {
-		s.voice.note(slog.LevelWarn, fmt.Sprintf("only %d calls at once instead of %d: the limit of open files (ulimit -n) allows no more", most, asked))
-	}
-	return min(asked, most)
-}
-
-// warn says what works, but may not do what is meant.
-func (s *session) warn(spec *jobspec.Spec, global int) {
-	for _, w := range spec.Warnings {
-		s.voice.note(slog.LevelWarn, fmt.Sprint(w))
+	asked := cmp.Or(s.Global, spec.Global, defaultGlobal)
+	global := min(asked, call.MaxConcurrency())
+	if global < asked {
+		s.voice.note(slog.LevelWarn, fmt.Sprintf("only %d calls at once instead of %d: the limit of open files (ulimit -n) allows no more", global, asked))
 	}
 	if spec.Limits.Empty() {
 		s.voice.note(slog.LevelWarn, fmt.Sprintf("no limits are set: only the global cap of %d holds", global))
 	}
+	return global
 }

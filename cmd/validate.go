@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,12 +41,9 @@ costs, its times and retries. Secrets are hidden.`,
 }
 
 func (p *program) validate(o *validateOptions) error {
-	spec, err := o.load(p.stdin)
+	spec, err := p.load(&o.loadOptions)
 	if err != nil {
 		return err
-	}
-	for _, w := range spec.Warnings {
-		p.voice.say(slog.LevelWarn, fmt.Sprint(w))
 	}
 	if o.show {
 		if err := p.print(fmt.Sprintf("global: %d at once\n\n", cmp.Or(spec.Global, defaultGlobal))); err != nil {
