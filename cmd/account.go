@@ -90,7 +90,7 @@ func (s *session) writeSummary(err error) error {
 func (o *runOptions) checkSummary() error {
 	err := writeWhole(o.summary, nil)
 	out, _ := o.results() // what is wrong with it is said later
-	switch same := results.SameFile(o.summary, inputs(o.files)); {
+	switch same := results.SameFile(o.summary, o.inputs()); {
 	case sameFile(o.summary, out):
 		err = errors.New("it is the results file")
 	case same != "":

@@ -158,19 +158,16 @@ func (o *runOptions) results() (string, error) {
 		base := filepath.Base(o.files[0])
 		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
 	}
-	if same := results.SameFile(path, inputs(o.files)); same != "" {
+	if same := results.SameFile(path, o.inputs()); same != "" {
 		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}
 	}
 	return path, nil
 }
 
 // inputs are the files that jobs are read from.
-func inputs(files []string) []string {
-	files = slices.Clone(files)
-	for i, name := range files {
-		if name == stdin {
-			files[i] = stdinFile
-		}
+func (o *loadOptions) inputs() []string {
+	if slices.Contains(o.files, stdin) {
+		return append(slices.Clip(o.files), stdinFile)
 	}
-	return files
+	return o.files
 }

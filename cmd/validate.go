@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,19 +49,22 @@ func (p *program) validate(o *validateOptions) error {
 			return err
 		}
 	}
-	jobs, bad, keys := int64(0), int64(0), make(map[limits.Key]bool)
+	var jobs, bad int64
+	keys := make(map[limits.Key]bool)
 	for {
 		j, err := spec.Source.Next()
-		if err == io.EOF {
-			break
-		}
-		if invalid, found := errors.AsType[*jobspec.Invalid](err); found {
+		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
+		switch {
+		case err == io.EOF && bad > 0:
+			return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
+		case err == io.EOF:
+			return p.print("ok: " + many(jobs, "job") + countKeys(keys) + "\n")
+		case isInvalid:
 			if bad++; bad <= shownInvalid {
 				p.voice.fail(invalid)
 			}
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		jobs++
@@ -70,29 +72,24 @@ func (p *program) validate(o *validateOptions) error {
 		for _, need := range needs {
 			keys[need.Key] = true
 		}
-		if !o.show {
-			continue
-		}
-		if err := p.print(showJob(j, needs)); err != nil {
-			return err
+		if o.show {
+			if err := p.print(showJob(j, needs)); err != nil {
+				return err
+			}
 		}
 	}
-	if bad > 0 {
-		return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
-	}
-	return p.print("ok: " + strings.Join(append([]string{many(jobs, "job")}, countKeys(keys)...), ", ") + "\n")
 }
 
-// countKeys counts keys by kind.
-func countKeys(keys map[limits.Key]bool) (parts []string) {
+// countKeys counts keys by kind, as the rest of a list.
+func countKeys(keys map[limits.Key]bool) (list string) {
 	var kinds [limits.Pair]int64
 	for key := range keys {
 		kinds[key.Kind]++
 	}
 	for kind, n := range kinds {
 		if n > 0 {
-			parts = append(parts, many(n, limits.Kind(kind).String()))
+			list += ", " + many(n, limits.Kind(kind).String())
 		}
 	}
-	return parts
+	return list
 }
