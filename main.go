@@ -3,7 +3,8 @@
 // many calls at once, so many started in a time); no limit is ever exceeded, no
 // call waits that could start, and every job ends with one truthful record.
 //
-//	agentlimit run FILE...       run the jobs, appending records to a results file
+//	agentlimit run FILE...       run the jobs, appending records to a results file;
+//	                             --resume: go on with one
 //	agentlimit validate FILE...  say all that is wrong; --show: how it is understood
 //	agentlimit version           say which build this is
 //	agentlimit completion SHELL  write a completion script
@@ -24,6 +25,10 @@
 //	  - id: backup
 //	    host: db-1
 //	    exec: {argv: [pg_dump, app]}
+//
+// A service, or a command, that says when to come back is left alone until then.
+// A job that cannot start by its deadline is deferred, and not started late. A
+// request that was sent, got no answer and is not safe to repeat ends unknown.
 //
 // Each flag may be set by a variable, AGENTLIMIT_GRACE for --grace; the flag
 // wins over the variable, and that over the file.

@@ -74,32 +74,34 @@ func (s *session) account(sum runner.Summary, err error) *account {
 	return a
 }
 
-// writeSummary makes the file of --summary.
-func (s *session) writeSummary(err error) error {
-	data, failed := json.MarshalIndent(s.account(s.Stats.Summary(), err), "", "  ")
-	if failed == nil {
-		failed = writeWhole(s.summary, append(data, '\n'))
-	}
-	if failed != nil {
-		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
-	}
-	return err
-}
-
-// checkSummary refuses a file for --summary that cannot be one.
-func (o *runOptions) checkSummary() error {
-	err := writeWhole(o.summary, nil)
+// openSummary opens the file of --summary, which is none that the run has already.
+func (o *runOptions) openSummary() (*whole, error) {
 	out, _ := o.results() // what is wrong with it is said later
-	switch same := results.SameFile(o.summary, o.inputs()); {
-	case sameFile(o.summary, out):
+	var file *whole
+	var err error
+	switch same := sameFile(o.summary, o.inputs()...); {
+	case sameFile(o.summary, out) != "":
 		err = errors.New("it is the results file")
 	case same != "":
 		err = fmt.Errorf("it is the job file %q", same)
 	case o.summary == stdout:
 		err = errors.New("want a file, such as /dev/stdout")
+	default:
+		file, err = create(o.summary)
 	}
 	if err != nil {
-		return &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
+		return nil, &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
 	}
-	return nil
+	return file, nil
+}
+
+// writeSummary fills the file of --summary at the end of a run with err, which it
+// returns.
+func (s *session) writeSummary(file *whole, err error) error {
+	lines := json.NewEncoder(file)
+	lines.SetIndent("", "  ")
+	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {
+		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
+	}
+	return err
 }

@@ -6,51 +6,71 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"agentlimit/runner/results"
 )
 
-// writeWhole makes a file with data, of mode 0600, that appears whole or not at
-// all: if it fails, what was there stays. A link stays one; a device or a pipe is
-// written to. Without data it only says what would keep it from its work.
-func writeWhole(path string, data []byte) error {
+// whole is a file that appears whole or not at all, with the mode 0600: until
+// [whole.close] it is a hidden one beside its place. A link stays one.
+type whole struct {
+	*os.File
+	place string // empty: it is a device or pipe, and written to as it is
+}
+
+// create opens a whole file. Its errors leave it to the caller to name the file.
+func create(path string) (w *whole, err error) {
+	w = &whole{place: path}
+	if isStream(path) {
+		w.place = ""
+		w.File, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		return w, pathless(err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		w.place = real
+	}
+	w.File, err = os.CreateTemp(filepath.Dir(w.place), "."+filepath.Base(w.place)+".*.tmp") // 0600
+	return w, pathless(err)
+}
+
+// isStream reports whether path is no place for a file: others have it open.
+func isStream(path string) bool {
 	info, err := os.Stat(path)
-	isStream := err == nil && !info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")
-	var f *os.File
-	switch {
-	case err == nil && info.IsDir():
-		return syscall.EISDIR
-	case isStream && data == nil:
-		return nil
-	case isStream:
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	default:
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
-		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp") // 0600
+	return err == nil && !info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")
+}
+
+// close has the file appear if err, what was met while it was written, is nil;
+// else what was there before stays.
+func (w *whole) close(err error) error {
+	if w.place == "" {
+		return errors.Join(err, w.Close())
 	}
+	err = errors.Join(err, w.Sync(), w.Close())
 	if err == nil {
-		_, err = f.Write(data)
-		err = errors.Join(err, f.Close())
+		err = os.Rename(w.Name(), w.place)
 	}
-	if err == nil && !isStream && data != nil {
-		err = os.Rename(f.Name(), path)
+	if err != nil {
+		os.Remove(w.Name())
 	}
-	if f != nil && !isStream && (err != nil || data == nil) {
-		os.Remove(f.Name())
-	}
-	if place, ok := errors.AsType[*fs.PathError](err); ok {
-		return place.Err // the caller names the file
+	return pathless(err)
+}
+
+// pathless is err without the name of the file.
+func pathless(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
 	}
 	return err
 }
 
-// sameFile reports whether two paths are one, by whatever spelling or link, though
-// there may be no file yet.
-func sameFile(a, b string) bool {
-	absA, errA := filepath.Abs(a)
-	absB, errB := filepath.Abs(b)
-	return results.SameFile(a, []string{b}) != "" || errA == nil && errB == nil && absA == absB
+// sameFile returns the first of others that is the same file as path, by whatever
+// spelling or link, though there may be no file yet; else "".
+func sameFile(path string, others ...string) string {
+	for _, other := range others {
+		a, errA := filepath.Abs(path)
+		b, errB := filepath.Abs(other)
+		if errA == nil && errB == nil && a == b {
+			return other
+		}
+	}
+	return results.SameFile(path, others)
 }

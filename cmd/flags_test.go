@@ -45,7 +45,7 @@ func TestRunFlags(t *testing.T) {
 		{"all the rest", "-v --overwrite --queue 7 --format jsonl --progress plain --deferred-exit 0 jobs.yaml", standard(func(o *runOptions) {
 			o.verbose, o.overwrite, o.Queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
 		})},
-		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.retryUnknown = true, true })},
+		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.RetryUnknown = true, true })},
 		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = []choice{{"id", "a*"}, {"host", ""}} })},
 		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Count = 5 })},
 		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Percent = 2.5 })},

@@ -129,7 +129,7 @@ var (
 	// What comes behind the peak in the table of keys was measured.
 	measured = regexp.MustCompile(`(?m)^(  (?:key|\w+/\S+) +\S+ +\S+) .*$`)
 	duration = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
-	moment   = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)`)
+	moment   = regexp.MustCompile(`\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?`)
 	oneOf    = regexp.MustCompile(`such as \S+:`)
 )
 
@@ -158,13 +158,14 @@ func TestGateRunsTheReadme(t *testing.T) {
 	}
 }
 
-// TestReadmeIsComplete wants README.md to name every field of a job file and of a
-// record, every flag and every command.
+// TestReadmeIsComplete wants README.md to name every field of a job file, of a record
+// and of the summary file, every flag and every command.
 func TestReadmeIsComplete(t *testing.T) {
 	text, _ := readme(t)
 	for what, names := range map[string][]string{
 		"the field of a job file": jobFileFields(t),
 		"the field of a record":   recordFields(reflect.TypeFor[results.Record]()),
+		"the field of a summary":  summaryFields(t),
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
 		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
 		"the command":             helpNames(t, `(?m)^  ([a-z]+)  +[A-Z]`, "--help"),
@@ -205,7 +206,7 @@ func jobFileFields(t *testing.T) []string {
 }
 
 // recordFields are the names of a record's fields, those of its parts included. A
-// stream's fields are told of by their ends, and nothing writes a hint yet.
+// stream's fields are told of by their ends.
 func recordFields(t reflect.Type) []string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -216,7 +217,7 @@ func recordFields(t reflect.Type) []string {
 	var names []string
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "hint" {
+		if name == "" {
 			continue
 		}
 		for _, stream := range []string{"stdout_", "stderr_"} {
@@ -225,6 +226,26 @@ func recordFields(t reflect.Type) []string {
 			}
 		}
 		names = append(append(names, name), recordFields(field.Type)...)
+	}
+	return names
+}
+
+// summaryFields are the names of the fields of the file of --summary, which is the
+// only JSON that cmd has.
+func summaryFields(t *testing.T) []string {
+	var names []string
+	for file, parsed := range sources(t) {
+		if path.Dir(file) != "cmd" {
+			continue
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && field.Tag != nil {
+				tag, _ := strconv.Unquote(field.Tag.Value)
+				name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+				names = append(names, name)
+			}
+			return true
+		})
 	}
 	return names
 }

@@ -25,6 +25,8 @@ type loadOptions struct {
 	files  []string
 	format string
 	vars   map[string]string
+	// written keeps each job as it was written.
+	written bool
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
@@ -49,7 +51,7 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 
 // load reads and checks the job files, and says what works but may not be meant.
 func (p *program) load(o *loadOptions) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin})
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: o.written})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,6 @@ type runOptions struct {
 	runner.Config        // what the flags say of it; Global 0: as the files say
 	output        string // empty: beside the working folder's other results
 	resume        bool
-	retryUnknown  bool
 	overwrite     bool
 	only          []choice
 	progress      string
@@ -76,6 +77,7 @@ type runOptions struct {
 	quiet         bool
 	verbose       bool
 	summary       string // empty: none
+	deferredOut   string // empty: none
 	deferredExit  int
 }
 
@@ -96,6 +98,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
   agentlimit run limits.yaml bulk.jsonl -o out.jsonl --deadline 15m
   generate | agentlimit run - -o - | jq .status`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			o.written = o.deferredOut != ""
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -106,7 +109,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f := c.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output\n(default NAME.results.jsonl, after the first file)")
 	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs\nthat are done there; without one, start it")
-	f.BoolVar(&o.retryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
+	f.BoolVar(&o.RetryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
 	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
 	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
@@ -119,6 +122,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the exit code is 0")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print a line when a job ends")
+	f.StringVar(&o.deferredOut, "deferred-out", "", "write the deferred jobs to `FILE`, to run later")
 	f.StringVar(&o.summary, "summary", "", "write how the run went to `FILE`, as JSON")
 	f.Var(countFlag(&o.deferredExit, 0, 255), "deferred-exit", "the code of a run with deferred jobs, none failed")
 	return c
@@ -133,7 +137,7 @@ func (o *runOptions) check() error {
 		return &hinted{errors.New("--resume and --overwrite contradict each other"), "leave one of them out"}
 	case o.resume && o.output == stdout:
 		return &hinted{errors.New("standard output cannot be gone on with"), "--resume needs a file, -o FILE"}
-	case o.retryUnknown && !o.resume:
+	case o.RetryUnknown && !o.resume:
 		return &hinted{errors.New("--retry-unknown is without --resume"), "--resume --retry-unknown goes on with a results file"}
 	}
 	return nil

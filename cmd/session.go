@@ -42,10 +42,11 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 	if o.summary == "" {
 		return s.run(ctx)
 	}
-	if err := o.checkSummary(); err != nil {
+	file, err := o.openSummary()
+	if err != nil {
 		return err
 	}
-	return s.writeSummary(s.run(ctx))
+	return s.writeSummary(file, s.run(ctx))
 }
 
 // run checks everything, then runs the jobs.
@@ -67,11 +68,22 @@ func (s *session) run(ctx context.Context) error {
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace))})
 	defer client.Close()
 	s.Caller = client
+	var deferred *deferredOut
+	if s.deferredOut != "" {
+		if deferred, err = s.openDeferred(spec); err != nil {
+			return errors.Join(err, out.close(true))
+		}
+		s.Deferred = deferred.add
+	}
 	s.choose(spec, out.past)
 	defer s.Coordinator.Close()
 	err = s.runJobs(ctx, out.inflight)
 	clean := unsaid(err) == nil
-	if closed := out.close(clean); closed != nil && clean {
+	closed := out.close(clean)
+	if deferred != nil {
+		closed = errors.Join(closed, deferred.close())
+	}
+	if closed != nil && clean {
 		err = &broken{closed}
 	}
 	return err
@@ -93,11 +105,12 @@ func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
 	s.Pauses = slices.DeleteFunc(past.Pauses, func(p limits.PauseRequest) bool { return p.Until <= now })
 	// The longest pause of a key comes first, and the others change nothing.
 	slices.SortFunc(s.Pauses, func(a, b limits.PauseRequest) int { return cmp.Compare(b.Until, a.Until) })
-	s.Source = &runner.Remaining{Source: s.Source, Past: past, RetryUnknown: s.retryUnknown, Stats: s.Stats, Changed: func(j *jobspec.Job) {
+	s.Past = past
+	s.Changed = func(j *jobspec.Job) {
 		if s.changed.Add(1) <= shownChanges {
 			s.voice.note(slog.LevelInfo, fmt.Sprintf("job %s: its call changed since its record; it runs again", j.ID), "id", j.ID)
 		}
-	}}
+	}
 }
 
 // runJobs runs the jobs while it shows what goes on, takes signals, and says in

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // notify begins to take the signals that stop a run: SIGHUP only if it was not
@@ -42,6 +43,7 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill co
 			by = s.(syscall.Signal)
 			stop()
 			notice()
+			skipEcho(signals, done)
 		case <-done:
 			return
 		}
@@ -62,5 +64,22 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill co
 		stop()
 		end()
 		return by
+	}
+}
+
+// echo is how soon after the first signal another is the same one once more:
+// timeout(1) signals its child and then its whole group.
+const echo = 100 * time.Millisecond
+
+// skipEcho takes what comes within that time.
+func skipEcho(signals <-chan os.Signal, done <-chan struct{}) {
+	for over := time.After(echo); ; {
+		select {
+		case <-signals:
+		case <-over:
+			return
+		case <-done:
+			return
+		}
 	}
 }

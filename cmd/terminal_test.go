@@ -195,6 +195,7 @@ func TestCtrlCTwiceEndsJobs(t *testing.T) {
 	term.awaitStarted("a", "b", "c")
 	term.press(ctrlC)
 	term.await(`stopping: 3 under way`)
+	time.Sleep(200 * time.Millisecond) // sooner, it would be an echo of the first
 	again := time.Now()
 	term.press(ctrlC)
 	if code := term.exit(); code != 130 {
@@ -303,7 +304,7 @@ func TestBarFitsTheTerminal(t *testing.T) {
 			t.Errorf("exit code %d, want 0", code)
 		}
 		bars, _, _ := strings.Cut(term.text, "agentlimit: ")
-		for _, line := range strings.Split(bars, "\r") {
+		for line := range strings.SplitSeq(bars, "\r") {
 			line = strings.TrimSuffix(line, "\x1b[K")
 			if n := len([]rune(line)); n >= int(width) {
 				t.Errorf("a line of %d columns in a terminal of %d: %q", n, width, line)

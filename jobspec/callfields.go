@@ -20,27 +20,27 @@ var httpFields = []field[Job]{
 	{"body", func(d *decoder, j *Job, n *node) { j.HTTP.Body = []byte(d.text(n)) }},
 	{"json", (*decoder).jsonBody},
 	{"form", (*decoder).form},
-	{"body_file", func(d *decoder, j *Job, n *node) { j.HTTP.BodyFile = d.filePath(n) }},
+	{"body_file", func(d *decoder, j *Job, n *node) { j.HTTP.BodyFile = d.filePath(n, forCall) }},
 	{"follow_redirects", func(d *decoder, j *Job, n *node) { j.HTTP.FollowRedirects = int(d.whole(n, 0, 50)) }},
 	{"proxy", (*decoder).proxy},
 	{"tls", func(d *decoder, j *Job, n *node) { fields(d, &j.HTTP.TLS, n, tlsFields) }},
 }
 
 var tlsFields = []field[TLS]{
-	{"ca_file", func(d *decoder, t *TLS, n *node) { t.CAFile = d.filePath(n) }},
-	{"cert_file", func(d *decoder, t *TLS, n *node) { t.CertFile = d.filePath(n) }},
-	{"key_file", func(d *decoder, t *TLS, n *node) { t.KeyFile = d.filePath(n) }},
+	{"ca_file", func(d *decoder, t *TLS, n *node) { t.CAFile = d.filePath(n, forCall) }},
+	{"cert_file", func(d *decoder, t *TLS, n *node) { t.CertFile = d.filePath(n, forCall) }},
+	{"key_file", func(d *decoder, t *TLS, n *node) { t.KeyFile = d.filePath(n, forCall) }},
 	{"insecure", func(d *decoder, t *TLS, n *node) { t.Insecure = d.boolean(n) }},
 }
 
 var execFields = []field[Exec]{
 	{"argv", (*decoder).argv},
 	{"shell", (*decoder).shellText},
-	{"dir", func(d *decoder, e *Exec, n *node) { e.Dir = d.filePath(n) }},
+	{"dir", func(d *decoder, e *Exec, n *node) { e.Dir = d.filePath(n, forCall) }},
 	{"env", (*decoder).variables},
 	{"inherit_env", func(d *decoder, e *Exec, n *node) { e.InheritEnv = d.boolean(n) }},
 	{"stdin", func(d *decoder, e *Exec, n *node) { e.Stdin = []byte(d.text(n)) }},
-	{"stdin_file", func(d *decoder, e *Exec, n *node) { e.StdinFile = d.filePath(n) }},
+	{"stdin_file", func(d *decoder, e *Exec, n *node) { e.StdinFile = d.filePath(n, forCall) }},
 }
 
 func (d *decoder) http(j *Job, n *node) {
@@ -148,12 +148,18 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 			b = d.json(b, kid, as)
 		}
 		return append(b, brackets[1])
-	case n.kind == null && n.text == "" && as != forHash:
+	case n.kind == null && n.text == "" && as == forCall:
 		d.fail(n, `no value: want null or ""`)
-	case n.kind != quoted && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
+	case as == forFile && d.retyped[n] != "":
+		return quote(b, d.retyped[n])
+	case n.kind != quoted && as < forTextHash && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
 		return append(b, n.text...)
 	}
-	return quote(b, d.expand(n, n.text, as))
+	text := d.expand(n, n.text, as)
+	if as == forPathHash {
+		text = behindMark(text)
+	}
+	return quote(b, text)
 }
 
 func quote(b []byte, s string) []byte {
@@ -207,24 +213,34 @@ func (d *decoder) variables(e *Exec, n *node) {
 
 // hash returns the hash of a call, whatever the order of its keys. What is
 // absent has no part in it, so that a new setting does not change the hashes of
-// old jobs. Vars that a shell's text names belong to it.
+// old jobs.
 func (d *decoder) hash(n *node) string {
 	d.sorted = append(d.sorted[:0], n.kids...)
 	slices.SortFunc(d.sorted, func(a, b *node) int { return strings.Compare(a.key, b.key) })
 	b := append(d.buffer[:0], n.key...)
 	for _, kid := range d.sorted {
-		if b = quote(b, kid.key); kid.key != "shell" {
+		switch b = quote(b, kid.key); kid.key {
+		case "json":
 			b = d.json(b, kid, forHash)
-			continue
-		}
-		b = quote(b, kid.text)
-		for _, v := range d.shell {
-			if strings.Contains(kid.text, v.Name) {
-				b = quote(quote(b, v.Name), v.Value)
-			}
+		case "shell":
+			b = d.shellHash(quote(b, kid.text), kid.text)
+		case "body_file", "tls", "dir", "stdin_file":
+			b = d.json(b, kid, forPathHash)
+		default:
+			b = d.json(b, kid, forTextHash)
 		}
 	}
 	sum := sha256.Sum256(b)
 	d.buffer = hex.AppendEncode(append(b[:0], "sha256:"...), sum[:])
 	return string(d.buffer)
+}
+
+// shellHash appends the vars that the text of a shell names.
+func (d *decoder) shellHash(b []byte, text string) []byte {
+	for _, v := range d.shell {
+		if strings.Contains(text, v.Name) {
+			b = quote(quote(b, v.Name), v.Value)
+		}
+	}
+	return b
 }

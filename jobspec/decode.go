@@ -27,6 +27,11 @@ type decoder struct {
 	path string
 	job  *Job
 
+	// For a rewrite: the working folder, empty if there is none to be, and what to
+	// write for texts of the job that would not be read again as they are.
+	folder  string
+	retyped map[*node]string
+
 	// Kept from job to job, to be used again:
 	buffer  []byte
 	sorted  []*node

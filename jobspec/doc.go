@@ -27,10 +27,12 @@
 // labels and output.save. The last five, and method, hold no secrets, so an
 // environment variable must be named in public_env there. $${ is a literal ${;
 // any other ${ is refused, and no other $ is touched. Values that were put in are
-// not looked at again; vars hold no references. Text under shell is left alone:
-// commands in a shell get all vars as VAR_NAME variables.
+// not looked at again; vars hold no references, though $${ counts in them too.
+// Text under shell is left alone: commands in a shell get all vars as VAR_NAME
+// variables.
 //
 // Ids. A job's hash covers its http or exec block with defaults and vars put in,
-// and ${env:…} and ${job:id} by name. A job without an id gets the first 12 hex
-// digits of its hash, the second and third equal job with -2 and -3 behind.
+// and ${env:…} and ${job:id} by name; quotes count within json only. A job without
+// an id gets the first 12 hex digits of its hash, the second and third equal job
+// with -2 and -3 behind.
 package jobspec

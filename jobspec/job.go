@@ -61,8 +61,13 @@ type Job struct {
 	// Hash is "sha256:" and the hex digest of the http or exec block, vars put
 	// in, env and file references by name.
 	Hash string
-	// Secrets are the values put in by env references, longest first.
+	// Secrets are the values put in by env references anywhere in the run (with a
+	// pipe: so far), longest first: one job's answer may hold what another sent,
+	// and commands inherit the environment. Not to be changed: jobs share it.
 	Secrets []string
+	// Written is the job as a [Rewrite] says it, without not_before and an absolute
+	// deadline: one JSON object. It is empty without [Options].Written.
+	Written string
 	Pos     Position
 }
 

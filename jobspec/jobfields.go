@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"agentlimit/limits"
@@ -74,7 +73,7 @@ var expectFields = []field[Expect]{
 
 var outputFields = []field[Output]{
 	{"inline", func(d *decoder, o *Output, n *node) { o.Inline = parse(d, n, parseSize) }},
-	{"save", func(d *decoder, o *Output, n *node) { o.Save = n.file.path(d.expand(n, d.str(n), forPath)) }},
+	{"save", func(d *decoder, o *Output, n *node) { o.Save = d.filePath(n, forPath) }},
 }
 
 // merged are the mappings of the defaults that a job's own are laid over; any
@@ -107,6 +106,7 @@ func (d *decoder) read(n *node, path string, name func(hash string) string) *Job
 	j := new(standard)
 	j.Pos = n.pos()
 	d.root, d.path, d.job = n, path, j
+	clear(d.retyped)
 	http := n.get("http")
 	if http != nil {
 		j.Timeout = httpTimeout
@@ -120,10 +120,11 @@ func (d *decoder) read(n *node, path string, name func(hash string) string) *Job
 	}
 	d.complete(j, n)
 	d.checkCosts(j, n)
-	slices.SortFunc(j.Secrets, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
-	j.Secrets = slices.Compact(j.Secrets)
+	j.Secrets = d.secrets
+	if d.folder != "" && len(d.errs) == 0 {
+		d.buffer = d.json(d.buffer[:0], written(j, n), forFile)
+		j.Written = string(d.buffer)
+	}
 	return j
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ type Options struct {
 	Stdin io.Reader // nil: empty
 	// Env looks up environment variables, each once; nil: [os.LookupEnv].
 	Env func(string) (string, bool)
+	// Written keeps what a [Rewrite] needs: about as much memory as a job's text.
+	Written bool
 }
 
 // Spec is what the files of one run say, checked.
@@ -41,6 +44,8 @@ type Spec struct {
 	Jobs int64
 	// Warnings are what works, but may not do what is meant.
 	Warnings Errors
+
+	heading []byte // of a Rewrite
 }
 
 // Load reads the files and checks everything but the lines of a pipe. The error
@@ -57,8 +62,14 @@ func Load(o Options) (*Spec, error) {
 	err := s.readFiles(o)
 	if err == nil {
 		fields(&s.d, spec, s.d.root, documentFields)
-		spec.Limits = s.d.table
+		spec.Limits, spec.heading = s.d.table, s.d.heading()
 		err = s.check(spec)
+	}
+	if err == nil && o.Written {
+		s.d.retyped = make(map[*node]string)
+		if s.d.folder, err = os.Getwd(); err != nil {
+			err = fmt.Errorf("find the working folder: %w", err)
+		}
 	}
 	if err != nil {
 		for _, p := range s.parts {

@@ -141,9 +141,9 @@ jobs:
 		Output: jobspec.Output{Inline: 65536},
 		Labels: map[string]string{"team": "x"},
 	}
+	base.Secrets = []string{"tok-1234567"} // of the whole run
 	users, chat, thumb := base, base, base
 	users.Seq, users.ID, users.Host, users.Account = 1, "list-users", "api.example.com", "team-a"
-	users.Secrets = []string{"tok-1234567"}
 	users.HTTP = &jobspec.HTTP{Method: "GET", URL: "https://api.example.com/users", Headers: []jobspec.Header{{Name: "Authorization", Value: "Bearer tok-1234567"}}}
 	chat.Seq, chat.ID, chat.Host, chat.Cost = 2, "summarise", "api.example.com", 2
 	chat.Pools, chat.PoolCost = []string{"llm-tokens"}, []int64{1200}

@@ -68,10 +68,21 @@ func newFile(name string) *file {
 
 // path returns p, which was typed in the file, as the working folder sees it.
 func (f *file) path(p string) string {
-	if p == "" || f.dir == "" || filepath.IsAbs(p) {
-		return p
+	switch {
+	case p == "":
+		return ""
+	case filepath.IsAbs(p):
+		return filepath.Clean(p)
 	}
 	return filepath.Join(f.dir, p)
+}
+
+// folder returns what relative paths start from, as an absolute path.
+func (f *file) folder(working string) string {
+	if filepath.IsAbs(f.dir) {
+		return f.dir
+	}
+	return filepath.Join(working, f.dir)
 }
 
 func (f *file) position(at place) Position {

@@ -1,9 +1,11 @@
 package jobspec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -14,21 +16,26 @@ const shortSecret = 8
 
 // values is what references stand for.
 type values struct {
-	vars   map[string]string
-	shell  []EnvVar                    // the vars as commands in a shell get them
-	public map[string]bool             // environment variables that are no secrets
-	lookup func(string) (string, bool) // of the environment
-	env    map[string]string           // looked up before, the same for the whole run
+	vars    map[string]string
+	shell   []EnvVar                    // the vars as commands in a shell get them
+	public  map[string]bool             // environment variables that are no secrets
+	lookup  func(string) (string, bool) // of the environment
+	env     map[string]string           // looked up before, the same for the whole run
+	secrets []string                    // among those values, longest first
 }
 
 // use says what a text with references is for.
 type use uint8
 
 const (
-	forCall use = iota // it may hold secrets
-	forAll             // it may not
-	forPath            // nor may what is put in lead to another folder
-	forHash            // all but vars stays by name
+	forCall     use = iota // it may hold secrets
+	forAll                 // it may not
+	forPath                // nor may what is put in lead to another folder
+	forVar                 // nothing may be put in
+	forFile                // it stays as it is typed
+	forHash                // all but vars stays by name
+	forTextHash            // and quotes make no difference
+	forPathHash            // nor does what stands in front of the mark
 )
 
 // text returns a text of a call, with its references put in. It is not empty.
@@ -40,13 +47,20 @@ func (d *decoder) textOrEmpty(n *node) string { return d.expand(n, d.strOrEmpty(
 // open returns a text that may hold no secrets.
 func (d *decoder) open(n *node) string { return d.expand(n, d.str(n), forAll) }
 
-// filePath returns a path of a call, relative to the file that it is written in.
-func (d *decoder) filePath(n *node) string { return n.file.path(d.text(n)) }
+// filePath returns a path, which is relative to the file that it is written in,
+// as the working folder sees it.
+func (d *decoder) filePath(n *node, as use) string {
+	path := d.expand(n, d.str(n), as)
+	if d.folder != "" && path != "" && !filepath.IsAbs(path) {
+		d.retyped[n] = escape(n.file.folder(d.folder)) + mark + n.text
+	}
+	return n.file.path(path)
+}
 
 // expand puts the references of s, which is typed at n, in. Values that were put
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
-	if !strings.Contains(s, "${") {
+	if as == forFile || !strings.Contains(s, "${") {
 		return s
 	}
 	var b strings.Builder
@@ -75,17 +89,22 @@ func (d *decoder) expand(n *node, s string, as use) string {
 	}
 }
 
+// escape returns the text that expand makes s of.
+func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
 // reference returns what ${ref} stands for.
 func (d *decoder) reference(n *node, ref string, as use) (string, error) {
 	source, name, _ := strings.Cut(ref, ":")
 	switch {
+	case as == forVar: // values are put in once: it would stay as it is
+		return "", errors.New("want plain text: put references where the var is used")
 	case source == "var" && name != "":
 		value, known := d.vars[name]
 		if !known {
 			return "", fmt.Errorf("unknown var%s", didYouMean(name, slices.Sorted(maps.Keys(d.vars))))
 		}
 		return value, nil
-	case as == forHash:
+	case as >= forHash:
 		return "\x00" + ref, nil // no text that was typed looks like it
 	case source == "env" && name != "":
 		return d.environment(n, name, as)
@@ -118,22 +137,32 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 			d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
 		}
 		d.env[name] = value
-	}
-	if !d.public[name] {
-		d.job.Secrets = append(d.job.Secrets, value)
+		if !d.public[name] {
+			d.addSecret(value)
+		}
 	}
 	return value, nil
+}
+
+// addSecret adds to the secrets of the run. Jobs share the slice, so it is never
+// changed in place.
+func (v *values) addSecret(value string) {
+	v.secrets = append(slices.Clone(v.secrets), value)
+	slices.SortFunc(v.secrets, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	v.secrets = slices.Compact(v.secrets)
 }
 
 // readVars takes up the vars, for references and as VAR_NAME variables, sorted by
 // name.
 func (d *decoder) readVars(_ *Spec, n *node) {
 	d.pairs(n, func(kid *node) {
-		// Values are put in once: a reference in one would stay as it is.
-		if kid.file != flagFile && strings.Contains(kid.text, "${") {
-			d.fail(kid, "want plain text: put references where the var is used")
+		value := d.str(kid)
+		if kid.file != flagFile {
+			value = d.expand(kid, value, forVar)
 		}
-		d.vars[kid.key] = d.str(kid)
+		d.vars[kid.key] = value
 	})
 	from := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(d.vars)) {

@@ -25,6 +25,15 @@ func TestSecretsAreCollected(t *testing.T) {
 	}
 }
 
+func TestSecretsAreOfTheWholeRun(t *testing.T) {
+	js := jobsOf(t, "jobs.yaml", "jobs:\n- {exec: {argv: [env]}}\n- {http: {url: \"http://h/${env:TOKEN}\"}}\n- {exec: {argv: [x], env: {K: \"${env:LONGER}\"}}}\n")
+	for _, j := range js {
+		if diff := cmp.Diff([]string{"a-longer-secret", "tok-1234567"}, j.Secrets); diff != "" {
+			t.Errorf("secrets to hide in what job %d shows (-want +got):\n%s", j.Seq, diff)
+		}
+	}
+}
+
 func TestShellTextIsLeftAlone(t *testing.T) {
 	j := jobsOf(t, "jobs.yaml", `
 vars: {base-url: "a ' b", other: x}
@@ -87,6 +96,26 @@ func TestHash(t *testing.T) {
 			if (got[i] == base[i]) != test.same[i] {
 				t.Errorf("%s: job %d: same hash = %v, want %v", test.about, i, got[i] == base[i], test.same[i])
 			}
+		}
+	}
+}
+
+func TestHashOfSpellings(t *testing.T) {
+	for _, test := range []struct {
+		about, one, two string
+		same            bool
+	}{
+		{"quotes around a text", `exec: {argv: [a, 1, true]}`, `exec: {argv: ["a", "1", "true"]}`, true},
+		{"quotes in a body, where they tell types apart", `http: {url: "http://h/", json: 1}`, `http: {url: "http://h/", json: "1"}`, false},
+		{"a folder in front of the mark", `exec: {argv: [a], dir: x/y}`, `exec: {argv: [a], dir: /p/q/./x/y}`, true},
+		{"folders of certificates", `http: {url: "http://h/", tls: {ca_file: ca}}`, `http: {url: "http://h/", tls: {ca_file: /p/./ca}}`, true},
+		{"another folder behind the mark", `exec: {argv: [a], dir: x/y}`, `exec: {argv: [a], dir: /p/./y}`, false},
+		{"a mark in a text that is no path of the file", `exec: {argv: [a, b]}`, `exec: {argv: [a, /p/./b]}`, false},
+		{"a mark in a relative path", `exec: {argv: [a], dir: x}`, `exec: {argv: [a], dir: p/./x}`, false},
+	} {
+		all := hashes(t, "jobs:\n- {"+test.one+"}\n- {"+test.two+"}\n")
+		if same := all[0] == all[1]; same != test.same {
+			t.Errorf("%s: same hash of %s and %s = %v", test.about, test.one, test.two, same)
 		}
 	}
 }

@@ -35,6 +35,9 @@ func (d *decoder) strOrEmpty(n *node) string {
 	case strings.Contains(n.text, "\x00"):
 		d.fail(n, "want a text without NUL")
 	default:
+		if d.folder != "" && (n.text == "true" || n.text == "false") {
+			d.retyped[n] = n.text
+		}
 		return n.text
 	}
 	return ""

@@ -28,7 +28,7 @@ func newSource(o Options) *source {
 	return &source{
 		d: decoder{
 			root:   flagVars(o.Vars),
-			values: values{make(map[string]string), nil, make(map[string]bool), o.Env, make(map[string]string)},
+			values: values{make(map[string]string), nil, make(map[string]bool), o.Env, make(map[string]string), nil},
 		},
 		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
 	}

@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 		{"an unknown var", "vars: {base: x}\njobs: [{exec: {argv: ['${var:bas}']}}]\n", `jobs.yaml:2:23: jobs[0].exec.argv[0]: ${var:bas}: unknown var: did you mean "base"?`},
 		{"a secret in a name", job(`account: "${env:TOKEN}", ` + get), `jobs.yaml:3:13: jobs[0].account: ${env:TOKEN}: a secret cannot stand here: name TOKEN in public_env if it is none`},
 		{"an id made of itself", job(`id: "${job:id}", ` + get), `jobs.yaml:3:8: jobs[0].id: ${job:id}: a job's id cannot stand here`},
-		{"a reference in a var", "vars: {a: '${env:TOKEN}'}\njobs: []\n", `jobs.yaml:1:11: vars.a: want plain text: put references where the var is used`},
+		{"a reference in a var", "vars: {a: '${env:TOKEN}'}\njobs: []\n", `jobs.yaml:1:11: vars.a: ${env:TOKEN}: want plain text: put references where the var is used`},
 		{"two vars with one variable", "vars: {a-b: x, a.b: y}\njobs: []\n", `jobs.yaml:1:21: vars.a.b: "a-b" and "a.b" would both be the variable VAR_A_B`},
 
 		{"vars that are a list", "vars: []\njobs: []\n", `jobs.yaml:1:7: vars: a list: want a mapping from names to values`},

@@ -27,11 +27,22 @@ type Config struct {
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
 
+	// Past says what earlier runs have done, which is left out; nil: nothing.
+	Past *Past
+	// RetryUnknown has jobs run again that ended unknown.
+	RetryUnknown bool
+	// Changed is told of a job that runs again because its call is another one
+	// now; nil: nobody.
+	Changed func(*jobspec.Job)
 	// Pauses hold from the start.
 	Pauses []limits.PauseRequest
 	// Sending is called before a job is sent whose fate would be unknown if the
 	// run were killed; an error ends the attempt unsent. Nil: nobody wants to know.
 	Sending func(*jobspec.Job) error
+	// Deferred is told of each job that was deferred, and of the earliest time worth
+	// trying again (zero if unknown); nil: nobody. It is called by the goroutine
+	// that runs everything.
+	Deferred func(job *jobspec.Job, retryAt time.Time)
 	// MaxFailures stops the run, as a signal would but with all the time that
 	// attempts under way need. The zero MaxFailures never does.
 	MaxFailures MaxFailures

@@ -44,37 +44,21 @@ func (p *Past) Add(r *results.Record) { p.jobs[r.ID] = pastJob{r.Status, r.Hash,
 // Ended reports whether a job that a run had sent has its record from that run.
 func (p *Past) Ended(s results.Sent) bool { return p.jobs[s.ID].run == s.Run }
 
-// Remaining is a source of the jobs that the past leaves to do: those without a
-// record, those that did not succeed, and those whose call is another one now. A
-// job of unknown fate is left alone but for RetryUnknown.
-type Remaining struct {
-	jobspec.Source
-	Past         *Past
-	RetryUnknown bool
-	Stats        *Stats             // counts the jobs left out
-	Changed      func(*jobspec.Job) // is told of a job whose call changed; may be nil
-}
-
-// Next returns the next job to do.
-func (s *Remaining) Next() (*jobspec.Job, error) {
-	for {
-		j, err := s.Source.Next()
-		if err != nil {
-			return nil, err
-		}
-		old, known := s.Past.jobs[j.ID]
-		switch {
-		case !known:
-			return j, nil
-		case old.hash != j.Hash:
-			if s.Changed != nil {
-				s.Changed(j)
-			}
-			return j, nil
-		case old.status == results.Succeeded, old.status == results.Unknown && !s.RetryUnknown:
-			s.Stats.update(func(sum *Summary) { sum.Jobs++; sum.Earlier++; sum.Ended[old.status]++ })
-		default:
-			return j, nil
-		}
+// left says whether a job is still to be done, and if not, how it ended: it is to
+// be done without a record, or if it did not succeed, or if its call is another
+// one now (changed). A job of unknown fate is left alone but for retryUnknown.
+func (p *Past) left(j *jobspec.Job, retryUnknown bool) (todo, changed bool, status results.Status) {
+	if p == nil {
+		return true, false, ""
 	}
+	old, known := p.jobs[j.ID]
+	switch {
+	case !known:
+		return true, false, ""
+	case old.hash != j.Hash:
+		return true, true, old.status
+	case old.status == results.Succeeded, old.status == results.Unknown && !retryUnknown:
+		return false, false, old.status
+	}
+	return true, false, old.status
 }

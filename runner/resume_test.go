@@ -2,9 +2,9 @@ package runner_test
 
 import (
 	"errors"
-	"io"
 	"iter"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +26,7 @@ func written(records ...results.Record) iter.Seq2[results.Record, error] {
 	}
 }
 
-func TestRemaining(t *testing.T) {
+func TestPastIsLeftOut(t *testing.T) {
 	record := func(id string, status results.Status) results.Record {
 		return results.Record{ID: id, Status: status, Hash: "sha256:same", Run: "old"}
 	}
@@ -53,22 +53,21 @@ func TestRemaining(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := job(1, "h", "a")
-			j.Hash = "sha256:same"
-			source := jobs{j}
-			stats := runner.NewStats(nil)
-			changed := false
-			left := &runner.Remaining{
-				Source: &source, Past: past, RetryUnknown: row.retryUnknown, Stats: stats,
-				Changed: func(*jobspec.Job) { changed = true },
-			}
-			got, err := left.Next()
-			if runs := got != nil; runs != row.runs || changed != row.changed || (err == io.EOF) == runs {
-				t.Errorf("Next = %v, %v; changed %v; want it to run: %v, changed: %v", got, err, changed, row.runs, row.changed)
-			}
-			if sum := stats.Summary(); (sum.Earlier == 1) == row.runs || sum.Earlier != sum.Jobs {
-				t.Errorf("Next counted %d of %d jobs as done before, want it counted if it does not run", sum.Earlier, sum.Jobs)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				j := job(1, "h", "a")
+				j.Hash = "sha256:same"
+				w := newWorld(caps(t, 1, 1), takes(time.Second), j)
+				changed := false
+				w.Past, w.RetryUnknown = past, row.retryUnknown
+				w.Changed = func(*jobspec.Job) { changed = true }
+				w.run(t, t.Context())
+				if runs := len(w.sink.records) == 1; runs != row.runs || changed != row.changed {
+					t.Errorf("it ran: %v, changed: %v; want %v, %v", runs, changed, row.runs, row.changed)
+				}
+				if sum := w.Stats.Summary(); sum.Jobs != 1 || (sum.Earlier == 1) == row.runs {
+					t.Errorf("counted %d of %d jobs as done before, want it counted if it does not run", sum.Earlier, sum.Jobs)
+				}
+			})
 		})
 	}
 }

@@ -38,7 +38,7 @@ func (t *task) judge(o call.Outcome) verdict {
 	case call.Lost:
 		v.again = true
 	}
-	if o.Sent && t.job.HTTP != nil && !idempotent(t.job) {
+	if o.Sent && !idempotent(t.job) && (t.job.HTTP != nil || o.Kind != call.Timeout) {
 		return verdict{status: results.Unknown}
 	}
 	counted := len(t.attempts) - t.hinted - t.hops

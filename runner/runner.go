@@ -69,7 +69,7 @@ type run struct {
 	calls       context.Context         // of the attempts under way
 	cancelCalls context.CancelCauseFunc // may be used by any goroutine
 	workers     errgroup.Group
-	idle, hired int // workers
+	hired       int // workers
 
 	quit    chan struct{}        // closed when the loop is done
 	jobs    chan incoming        // read -> loop
@@ -82,6 +82,7 @@ type run struct {
 
 	reply    limits.Reply // the loop's, but speak's while asking
 	asking   bool         // a batch is under way
+	lost     bool         // the coordinator does not answer: nothing more is asked
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
@@ -247,10 +248,23 @@ func (r *run) arrive(in incoming) {
 	case in.err != nil:
 		r.fail(fmt.Errorf("read jobs: %w", in.err))
 	default:
-		r.cfg.Stats.update(func(s *Summary) { s.Jobs++; s.Waiting++ })
-		t := r.newTask(in.job)
-		r.schedule.Add(&t.Job, t.queued, t.job.NotBefore.Moment(r.began), schedule.NotBefore)
+		r.take(in.job)
 	}
+}
+
+// take lets a job wait, unless an earlier run has done it.
+func (r *run) take(job *jobspec.Job) {
+	todo, changed, status := r.cfg.Past.left(job, r.cfg.RetryUnknown)
+	if !todo {
+		r.cfg.Stats.update(func(s *Summary) { s.Jobs++; s.Earlier++; s.Ended[status]++ })
+		return
+	}
+	if changed && r.cfg.Changed != nil {
+		r.cfg.Changed(job)
+	}
+	r.cfg.Stats.update(func(s *Summary) { s.Jobs++ })
+	t := r.newTask(job)
+	r.schedule.Add(&t.Job, t.queued, job.NotBefore.Moment(r.began), schedule.NotBefore)
 }
 
 // settle does all that follows from what has happened: jobs become due or are
@@ -258,7 +272,8 @@ func (r *run) arrive(in incoming) {
 func (r *run) settle() {
 	r.schedule.Tick(r.cfg.Coordinator.Now())
 	r.deferred()
-	if r.asking {
+	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
+	if r.asking || r.lost {
 		return
 	}
 	free := r.cfg.Global - r.underWay
@@ -274,7 +289,7 @@ func (r *run) settle() {
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
 	now := r.cfg.Coordinator.Now()
-	next := min(r.schedule.Next(), r.resume(now), r.watchWaits(now))
+	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now))
 	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
 }
 
@@ -282,6 +297,7 @@ func (r *run) arm(timer *time.Timer) {
 func (r *run) answered(err error) {
 	r.asking = false
 	if err != nil {
+		r.lost = true
 		r.schedule.Unanswered()
 		r.fail(fmt.Errorf("ask the coordinator: %w", err))
 		return
@@ -304,11 +320,9 @@ func (r *run) start(start schedule.Start) {
 	t.start = start
 	r.underWay++
 	r.cfg.Stats.started(start)
-	if r.idle == 0 && r.hired < r.cfg.Global {
+	if r.underWay > r.hired {
 		r.hired++
 		r.workers.Go(func() error { r.work(); return nil })
-	} else {
-		r.idle--
 	}
 	r.starts <- t
 }
@@ -318,10 +332,11 @@ func (r *run) start(start schedule.Start) {
 func (r *run) end(e end) {
 	t := e.task
 	if e.outcome.Hint != nil {
-		e.ended = r.cfg.Coordinator.Now() // from here on nothing starts
+		// The recorded end moves to this moment, from which on nothing starts:
+		// no admission can lie between it and the pause.
+		e.ended = r.cfg.Coordinator.Now()
 	}
 	r.underWay--
-	r.idle++
 	r.cfg.Stats.ended(t.start, !e.late)
 	if e.late { // the deadline passed with the grant in hand
 		r.schedule.Refund(&t.Job, e.ended)
@@ -330,11 +345,6 @@ func (r *run) end(e end) {
 	}
 	r.schedule.Release(&t.Job, e.ended)
 	t.note(e)
-	if next := t.redirect(e.outcome); next != nil && !r.stopped {
-		t.job, t.hops = next, t.hops+1
-		r.again(t, e.ended, 0, schedule.Backoff)
-		return
-	}
 	due, cause := limits.Time(0), schedule.Backoff
 	if e.outcome.Hint != nil {
 		t.hinted++
@@ -344,12 +354,17 @@ func (r *run) end(e end) {
 			cause = schedule.Pause
 		}
 	}
-	v := t.judge(e.outcome)
+	next, v := t.redirect(e.outcome), t.judge(e.outcome)
 	switch {
-	case !v.again || r.stopped:
+	case r.stopped && (next != nil || v.again):
+		r.record(t.interrupt(r))
+	case next != nil:
+		t.job, t.hops = next, t.hops+1
+		r.again(t, e.ended, 0, cause)
+	case !v.again:
 		r.record(t.finish(r, v.status, e))
 	case t.hinted > maxHinted:
-		r.record(t.throttled(r, schedule.Deferral{}, e.ended))
+		r.gaveUp(t, t.throttled(r, schedule.Deferral{}, e.ended))
 	default:
 		r.again(t, e.ended, max(due, e.ended.Add(v.backoff)), cause)
 	}
@@ -357,7 +372,6 @@ func (r *run) end(e end) {
 
 // again lets a job wait for another attempt.
 func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
-	r.cfg.Stats.update(func(s *Summary) { s.Waiting++ })
 	r.schedule.Add(&t.Job, now, due, cause)
 }
 
@@ -365,9 +379,16 @@ func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
 func (r *run) deferred() {
 	for _, d := range r.schedule.Deferred() {
 		t := d.Job.Ref.(*task)
-		r.cfg.Stats.update(func(s *Summary) { s.Waiting-- })
-		r.record(t.giveUp(r, d))
+		r.gaveUp(t, t.giveUp(r, d))
 	}
+}
+
+// gaveUp records a job that was given up.
+func (r *run) gaveUp(t *task, record *results.Record) {
+	if record.Status == results.Deferred && r.cfg.Deferred != nil {
+		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
+	}
+	r.record(record)
 }
 
 // record hands a record to the writer.
@@ -399,7 +420,6 @@ func (r *run) fail(err error) {
 
 func (r *run) stop() {
 	r.stopped = true
-	r.cfg.Stats.update(func(s *Summary) { s.Stopped = true })
 }
 
 // done reports whether nothing is left to do.
@@ -414,9 +434,9 @@ func (r *run) done() bool {
 // that never started gets none.
 func (r *run) abandon() {
 	r.cfg.Stats.update(func(s *Summary) { s.Longest = Wait{} })
+	r.cfg.Stats.update(func(s *Summary) { s.Waiting = 0 })
 	r.schedule.Each(func(j *schedule.Job) {
 		t := j.Ref.(*task)
-		r.cfg.Stats.update(func(s *Summary) { s.Waiting-- })
 		if len(t.attempts) == 0 {
 			r.cfg.Stats.update(func(s *Summary) { s.Unstarted++ })
 			return

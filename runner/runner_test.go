@@ -37,7 +37,7 @@ func job(seq int, host, account string) *jobspec.Job {
 	return &jobspec.Job{
 		Seq: int64(seq), ID: fmt.Sprintf("job-%d", seq), Host: host, Account: account, Cost: 1,
 		HTTP:  &jobspec.HTTP{Method: "GET", URL: "http://" + host + "/"},
-		Retry: jobspec.Retry{Attempts: 4, Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, OnStatus: []int{408, 425, 429, 500, 502, 503, 504}},
+		Retry: jobspec.Retry{Attempts: 4, Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, MaxWait: 5 * time.Minute, OnStatus: []int{408, 425, 429, 500, 502, 503, 504}},
 	}
 }
 
@@ -258,6 +258,9 @@ func TestRunJudgesOutcomes(t *testing.T) {
 		{"a GET said not to be is unknown", "GET", func(j *jobspec.Job) { j.Retry.Idempotent = &no }, call.Outcome{Kind: call.Lost, Sent: true}, results.Unknown, 1},
 		{"a bad certificate does not repeat", "GET", nil, call.Outcome{Kind: call.Broken}, results.Failed, 1},
 		{"a command's timeout does not repeat", "", nil, call.Outcome{Kind: call.Timeout}, results.Failed, 1},
+		{"a stopped command is interrupted", "", nil, call.Outcome{Kind: call.Cancelled, Sent: true}, results.Interrupted, 1},
+		{"a stopped command said not to be idempotent is unknown", "", func(j *jobspec.Job) { j.Retry.Idempotent = &no }, call.Outcome{Kind: call.Cancelled, Sent: true}, results.Unknown, 1},
+		{"a command's timeout has failed, idempotent or not", "", func(j *jobspec.Job) { j.Retry.Idempotent = &no }, call.Outcome{Kind: call.Timeout, Sent: true}, results.Failed, 1},
 		{"a command's exit 75 repeats", "", nil, call.Outcome{Kind: call.Answered, Exec: &results.Exec{ExitCode: 75}}, results.Failed, 4},
 		{"a command's exit 1 does not", "", nil, call.Outcome{Kind: call.Answered, Exec: &results.Exec{ExitCode: 1}}, results.Failed, 1},
 		{"a command ended by a signal does not", "", nil, call.Outcome{Kind: call.Answered, Exec: &results.Exec{ExitCode: -1, Signal: "SIGSEGV"}}, results.Failed, 1},
@@ -434,4 +437,48 @@ func (s *scripted) Next() (*jobspec.Job, error) {
 	err := s.errs[0]
 	s.errs = slices.Delete(s.errs, 0, 1)
 	return nil, err
+}
+
+func TestRunEndsWhenTheCoordinatorIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("connection refused")
+		w := newWorld(caps(t, 1, 1), takes(time.Second), job(1, "h", ""), job(2, "h", ""))
+		w.Coordinator = &losing{Coordinator: w.Coordinator, left: 1, err: gone}
+		if err := runner.Run(t.Context(), w.Config); !errors.Is(err, gone) {
+			t.Errorf("Run: %v, want the coordinator's error", err)
+		}
+		if r := w.sink.records; len(r) != 1 || r[0].Status != results.Succeeded {
+			t.Errorf("records %+v, want the job that was under way to end", r)
+		}
+	})
+}
+
+// losing is a coordinator that answers a few times only.
+type losing struct {
+	limits.Coordinator
+	left int
+	err  error
+}
+
+func (l *losing) Sync(ctx context.Context, b *limits.Batch, r *limits.Reply) error {
+	if l.left--; l.left < 0 {
+		return l.err
+	}
+	return l.Coordinator.Sync(ctx, b, r)
+}
+
+func TestStoppedRunDoesNotCallWhatItWouldRepeatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		j := job(1, "h", "")
+		w := newWorld(caps(t, 1, 1), caller(func(context.Context, call.Attempt) call.Outcome {
+			stop()
+			time.Sleep(time.Second)
+			return call.Outcome{Kind: call.Answered, HTTP: &results.HTTP{Status: 503}, Error: &results.Error{Kind: "status"}}
+		}), j)
+		w.run(t, ctx)
+		if r := w.sink.records[0]; r.Status != results.Interrupted || r.HTTP.Status != 503 {
+			t.Errorf("%s with %+v, want it interrupted, with its last answer", r.Status, r.HTTP)
+		}
+	})
 }

@@ -72,8 +72,8 @@ func whyPaused(o call.Outcome) string {
 	return why
 }
 
-// resume tells of the pauses that have ended, and returns when the next one will.
-func (r *run) resume(now limits.Time) limits.Time {
+// tellEnded tells of the pauses that have ended, and returns when the next one will.
+func (r *run) tellEnded(now limits.Time) limits.Time {
 	next := limits.Never
 	for key, until := range r.pauses {
 		if until <= now {

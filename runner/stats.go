@@ -32,11 +32,10 @@ type Summary struct {
 	Attempts  int64 // started
 	Ended     map[results.Status]int64
 	AllRead   bool  // no more jobs will come
-	Stopped   bool  // no more jobs will start
 	TooMany   bool  // because of MaxFailures
 	Failures  int64 // jobs that count for MaxFailures
 	Unstarted int64
-	Keys      []KeyStats // hosts, accounts and pools with an attempt or a waiting job, in order
+	Keys      []KeyStats // hosts, accounts and pools of the attempts, in order
 }
 
 // Wait is how long one job has waited, and for what. The zero Wait is none.
@@ -94,7 +93,6 @@ func (s *Stats) started(start schedule.Start) {
 	defer s.mu.Unlock()
 	sum := &s.summary
 	sum.Attempts++
-	sum.Waiting--
 	sum.UnderWay++
 	sum.PeakWay = max(sum.PeakWay, sum.UnderWay)
 	for _, key := range start.Keys {

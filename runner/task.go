@@ -100,7 +100,7 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 	for _, key := range t.start.Keys {
 		a.Keys = append(a.Keys, key.String())
 	}
-	if r.cfg.Sending != nil && t.job.HTTP != nil && !idempotent(t.job) {
+	if r.cfg.Sending != nil && !idempotent(t.job) {
 		a.Sending = func() error { return r.cfg.Sending(t.job) }
 	}
 	return r.cfg.Caller.Call(r.calls, a)
@@ -173,8 +173,11 @@ func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 	}
 	if len(t.attempts) > 0 {
 		rec := t.finish(r, results.Failed, end{outcome: t.last, ended: now})
-		if rec.Error != nil {
-			rec.Error = &results.Error{Kind: rec.Error.Kind, Message: rec.Error.Message + "; no time for another attempt: " + reason(d)}
+		late := "no time for another attempt: " + reason(d)
+		if last := rec.Error; last != nil {
+			rec.Error = &results.Error{Kind: last.Kind, Message: last.Message + "; " + late}
+		} else { // a redirect
+			rec.Error = &results.Error{Kind: "late", Message: late}
 		}
 		return rec
 	}

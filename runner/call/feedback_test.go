@@ -47,6 +47,10 @@ func TestAnswersSayWhenToComeBack(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "7 sesame-street")
 		w.Header().Add("Retry-After", "7")
+		if r.URL.Path == "/long" { // the secret lies across the end of what is kept
+			w.Header().Del("Retry-After")
+			w.Header().Set("RateLimit", `"`+strings.Repeat("x", 190)+`sesame-street";r=0;t=7`+strings.Repeat(" ", 300)+`;x=1`)
+		}
 		w.Header().Set("Location", "/next?token=sesame-street")
 		status := http.StatusTooManyRequests
 		if r.URL.Path == "/moved" {
@@ -60,6 +64,9 @@ func TestAnswersSayWhenToComeBack(t *testing.T) {
 	}
 	if out := get("/"); out.Hint == nil || out.Hint.Wait != 7*time.Second || strings.Contains(out.Hint.Raw, "sesame") || out.Location != "" {
 		t.Errorf("429: %+v at %q, want a hint of 7 s without the secret, and no location", out.Hint, out.Location)
+	}
+	if out := get("/long"); len(out.Hint.Raw) != 200 || strings.Contains(out.Hint.Raw, "sesame") {
+		t.Errorf("a long 429: %q, want 200 bytes without a piece of the secret", out.Hint.Raw)
 	}
 	if out := get("/moved"); out.Hint != nil || out.Location != "/next?token=sesame-street" || len(out.HTTP.Headers["Location"]) > 0 {
 		t.Errorf("302: %+v to %q, recorded as %q, want the location as it is, and not in the record", out.Hint, out.Location, out.HTTP.Headers["Location"])

@@ -94,11 +94,8 @@ func longest(source string, values []string, read func(string) (time.Duration, b
 	return best
 }
 
-// newHint keeps of raw what a record can hold.
 func newHint(source, raw string, wait time.Duration) *Hint {
-	raw = strings.TrimSpace(raw)
-	raw = raw[:min(len(raw), maxRaw)]
-	return &Hint{Source: source, Raw: strings.ToValidUTF8(raw, "?"), Wait: wait}
+	return &Hint{Source: source, Raw: strings.ToValidUTF8(strings.TrimSpace(raw), "?"), Wait: wait}
 }
 
 // readRetryAfter reads seconds, or a date in any of the three forms of RFC 9110,
@@ -200,10 +197,11 @@ func amount(s, unit string) (time.Duration, bool) {
 // waitUntil is the wait from now to t; Sub keeps it within a Duration.
 func waitUntil(t, now time.Time) time.Duration { return max(0, t.Sub(now)) }
 
-// hint notes what a service said, secrets taken out.
+// hint notes what a service said, secrets taken out before any cut.
 func (t *attempt) hint(h *Hint) {
 	if h != nil {
 		h.Raw = t.line(h.Raw)
+		h.Raw = strings.ToValidUTF8(h.Raw[:min(len(h.Raw), maxRaw)], "?")
 	}
 	t.out.Hint = h
 }

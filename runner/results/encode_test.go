@@ -56,8 +56,8 @@ func fill(v reflect.Value, n *int) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
 	default:
 		panic("fill: " + v.Type().String())

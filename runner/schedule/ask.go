@@ -16,7 +16,7 @@ type asked struct {
 }
 
 // Ask returns what to say to the coordinator next: what has come back and been
-// given up since the last batch, and claims for at most max starts. It returns
+// given up since the last batch, and claims for at most most starts. It returns
 // nil if there is nothing to say. The batch is the coordinator's until it is
 // answered, by [Schedule.Answer] or [Schedule.Unanswered]; that must be before
 // the next Ask, and everything else may be called meanwhile.
@@ -91,7 +91,8 @@ func (s *Schedule) champion(k *key, now limits.Time) (*lane, sight) {
 // the first worth asking for among the first lookahead; all reports that there
 // are no more.
 func (s *Schedule) firstInOrder(lanes []*lane, now limits.Time) (l *lane, seen sight, all bool) {
-	front := append(s.frontier[:0], 0) // whose parents were looked at
+	var room [lookahead + 2]int  // each look takes one out and puts two in
+	front := append(room[:0], 0) // whose parents were looked at
 	for range lookahead {
 		if len(front) == 0 {
 			return nil, blocked, true
@@ -112,7 +113,6 @@ func (s *Schedule) firstInOrder(lanes []*lane, now limits.Time) (l *lane, seen s
 			front = append(front, child)
 		}
 	}
-	s.frontier = front
 	return nil, blocked, len(front) == 0
 }
 

@@ -70,7 +70,7 @@ func newKey(id limits.Key, limit limits.Limit) *key {
 		place:  func(l *lane) *int32 { return l.placeIn(k) },
 	}
 	k.late = heap[*watch]{
-		before: func(a, b *watch) bool { return a.last < b.last },
+		before: func(a, b *watch) bool { return a.last < b.last || a.last == b.last && a.job.Seq < b.job.Seq },
 		place:  func(w *watch) *int32 { return &w.place },
 	}
 	return k

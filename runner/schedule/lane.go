@@ -79,22 +79,38 @@ func (l *lane) placeIn(k *key) *int32 {
 	panic("schedule: a lane in the heap of a key that it does not need")
 }
 
-// settle adds the time since the last look to what blocked the lane then. A lane
-// that nothing blocked waited for its turn on a key that was used up after the
-// look; if none was, it waited for the global cap.
+// settle adds the time since the last look to what blocked the lane then. A pause
+// blocks until its end. A lane that nothing blocked, or whose pause is over, waited
+// for its turn on a key that was used up after the look; if none was, it waited for
+// the global cap.
 func (l *lane) settle(now limits.Time) {
 	cause := l.cause
+	if end := l.pauseEnd(); cause == Pause && end < now {
+		l.waited[Pause] += max(0, end-l.settled)
+		l.settled, cause = max(l.settled, end), Global
+	}
 	if cause == Global {
 		for i := len(l.keys) - 1; i >= 0; i-- { // the first in admission order wins
 			if k := l.keys[i]; k.full() {
 				cause = causeOf(k.id.Kind)
 			} else if k.openedAt > l.settled {
 				cause = k.openedFrom
+			} else if k.dry(now) {
+				cause = Rate
 			}
 		}
 	}
 	l.waited[cause] += now - l.settled
 	l.settled = now
+}
+
+// pauseEnd returns when the last of the lane's pauses ends, or ended.
+func (l *lane) pauseEnd() limits.Time {
+	end := l.pairPause
+	for _, k := range l.keys {
+		end = max(end, k.pause)
+	}
+	return end
 }
 
 // blame notes what blocks the lane from now on.

@@ -1,6 +1,11 @@
 package schedule
 
-import "agentlimit/limits"
+import (
+	"maps"
+	"slices"
+
+	"agentlimit/limits"
+)
 
 // Deferral is a job that was given up, because it cannot start in time.
 type Deferral struct {
@@ -60,7 +65,7 @@ func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
 	if j.dueFor == Pause && j.due > until {
 		key, until = limits.Key{}, j.due
 	}
-	if j.MaxWait > 0 && until.Sub(now) > j.MaxWait {
+	if until.Sub(now) > j.MaxWait {
 		return reason{LongPause, key, until}, true
 	}
 	return reason{}, false
@@ -126,6 +131,7 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 	if until <= max(now, s.pauses[key]) {
 		return
 	}
+	s.prunePauses(now)
 	s.pauses[key] = until
 	if k := s.keys[key]; k != nil {
 		k.extend(until)
@@ -139,6 +145,11 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 			}
 		}
 	}
+	for _, l := range s.lanes { // from now on it is the pause that they wait for
+		if l.jobs.len() > 0 && (l.pair == key || slices.Contains(l.names, key)) {
+			l.blame(Pause, key, now)
+		}
+	}
 	var all []*Job
 	s.Each(func(j *Job) { all = append(all, j) })
 	for _, j := range all {
@@ -146,6 +157,16 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 			s.deferJob(j, r)
 		}
 	}
+}
+
+// prunePauses forgets the pauses that have ended, once there are many.
+func (s *Schedule) prunePauses(now limits.Time) {
+	const many = 1024
+	if len(s.pauses) < max(many, 2*s.pausesKept) {
+		return
+	}
+	maps.DeleteFunc(s.pauses, func(_ limits.Key, until limits.Time) bool { return until <= now })
+	s.pausesKept = len(s.pauses)
 }
 
 // extend makes a pause last until then; a host's empties its bucket.

@@ -37,7 +37,7 @@ type Job struct {
 	Costs    []int64  // tokens by key in admission order; nil: one each
 	Priority int64
 	Deadline limits.Time   // last moment to start; [limits.Never] if none
-	MaxWait  time.Duration // longest pause to wait for; 0: any
+	MaxWait  time.Duration // longest pause to wait for; 0: none
 	Ref      any           // the caller's
 
 	lane    *lane
@@ -84,15 +84,17 @@ type Start struct {
 type Schedule struct {
 	limitOf func(limits.Key) limits.Limit
 
-	lanes     map[laneID]*lane
-	keys      map[limits.Key]*key
-	none      *key                       // that lanes without any key stand in
-	pauses    map[limits.Key]limits.Time // of every key that was ever paused
-	ready     heap[*key]                 // open keys, best hope first
-	timers    heap[*key]                 // keys to be looked at again at a time
-	due       heap[*Job]
-	deadlines heap[*Job]
-	waiting   int
+	lanes  map[laneID]*lane
+	keys   map[limits.Key]*key
+	none   *key                       // that lanes without any key stand in
+	pauses map[limits.Key]limits.Time // of every key that is paused, and some that were
+
+	pausesKept int        // when the ended ones were last forgotten
+	ready      heap[*key] // open keys, best hope first
+	timers     heap[*key] // keys to be looked at again at a time
+	due        heap[*Job]
+	deadlines  heap[*Job]
+	waiting    int
 
 	lastClaim limits.ClaimID
 	batchNo   uint64
@@ -100,7 +102,6 @@ type Schedule struct {
 	batch     limits.Batch  // under way, the coordinator's until it is answered
 	needs     []limits.Need // of the batch's claims
 	asked     []asked       // what the batch's claims stand for
-	frontier  []int         // scratch of firstInOrder
 
 	started  []Start
 	deferred []Deferral

@@ -220,7 +220,7 @@ func makespan(t *testing.T, seed uint64, shuffled bool) float64 {
 // it holds is given back, and who may not wait for it is given up.
 func TestPauseWhileAsking(t *testing.T) {
 	s := newSim(t, table(t, entry{kind: limits.Host, pattern: "h", concurrency: 5}), 100)
-	patient := &schedule.Job{Seq: 1, Host: "h", Account: "a", Deadline: limits.Never}
+	patient := &schedule.Job{Seq: 1, Host: "h", Account: "a", Deadline: limits.Never, MaxWait: 1e12}
 	hasty := &schedule.Job{Seq: 2, Host: "h", Account: "a", Deadline: limits.Never, MaxWait: 1e9}
 	for _, j := range []*schedule.Job{patient, hasty} {
 		s.schedule.Add(j, 0, 0, schedule.NotBefore)
@@ -243,5 +243,40 @@ func TestPauseWhileAsking(t *testing.T) {
 	s.schedule.Answer(&s.reply)
 	if next := s.schedule.Next(); next != 60*second {
 		t.Errorf("next look at %d, want it at the end of the pause", next)
+	}
+}
+
+func TestNoPauseIsWaitedForWithoutMaxWait(t *testing.T) {
+	s := schedule.New(table(t).For)
+	s.Pause(limits.Key{Kind: limits.Host, Name: "h"}, second, 0)
+	s.Add(&schedule.Job{Host: "h", Deadline: limits.Never}, 0, 0, schedule.NotBefore)
+	s.Add(&schedule.Job{Host: "other", Deadline: limits.Never}, 0, 0, schedule.NotBefore)
+	if d := s.Deferred(); len(d) != 1 || d[0].Why != schedule.LongPause || d[0].Job.Host != "h" {
+		t.Errorf("given up: %+v, want the job that may wait for no pause", d)
+	}
+}
+
+// TestWaitsTellPausesFromTokens has a host pause, which empties its bucket: the
+// pause counts until its end, and the empty bucket from then on.
+func TestWaitsTellPausesFromTokens(t *testing.T) {
+	s := newSim(t, table(t, entry{kind: limits.Host, pattern: "h", rate: "1/s", burst: 1}), 100)
+	s.pauses = []limits.PauseRequest{{Key: limits.Key{Kind: limits.Host, Name: "h"}, Until: 5 * second}}
+	s.pauseAt = []limits.Time{second / 2}
+	waits := make(map[int64]schedule.Waits)
+	s.onStart = func(start schedule.Start) { waits[start.Job.Seq] = start.Waited }
+	var calls []*call
+	for i := range 4 {
+		calls = append(calls, &call{Job: schedule.Job{Seq: int64(i), Host: "h", Account: string(rune('a' + i))}, takes: ms})
+	}
+	s.run(calls)
+	half := second / 2
+	want := map[int64]schedule.Waits{
+		0: {},
+		1: {schedule.Rate: half + second, schedule.Pause: 9 * half},
+		2: {schedule.Rate: half + 2*second, schedule.Pause: 9 * half},
+		3: {schedule.Rate: half + 3*second, schedule.Pause: 9 * half},
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }

@@ -63,6 +63,9 @@ func (s *sim) run(calls []*call) {
 		if c.Deadline == 0 {
 			c.Deadline = limits.Never
 		}
+		if c.MaxWait == 0 {
+			c.MaxWait = 1 << 62 // any pause
+		}
 		s.schedule.Add(&c.Job, s.now, 0, schedule.NotBefore)
 	}
 	s.deferred()
