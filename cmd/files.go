@@ -66,9 +66,8 @@ func pathless(err error) error {
 // spelling or link, though there may be no file yet; else "".
 func sameFile(path string, others ...string) string {
 	for _, other := range others {
-		a, errA := filepath.Abs(path)
-		b, errB := filepath.Abs(other)
-		if errA == nil && errB == nil && a == b {
+		a, _ := filepath.Abs(path)
+		if b, _ := filepath.Abs(other); a == b {
 			return other
 		}
 	}

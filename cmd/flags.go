@@ -127,13 +127,7 @@ func choiceFlag(to *[]choice) *value {
 type choice struct{ field, pattern string }
 
 func (c choice) fits(j *jobspec.Job) bool {
-	value := j.ID
-	switch c.field {
-	case "host":
-		value = j.Host
-	case "account":
-		value = j.Account
-	}
+	value := map[string]string{"id": j.ID, "host": j.Host, "account": j.Account}[c.field]
 	match, _ := path.Match(c.pattern, value) // the flag has tried the pattern
 	return match
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"agentlimit/jobspec"
 	"agentlimit/runner"
 	"agentlimit/runner/results"
 )
@@ -146,6 +147,40 @@ func existing(path, why string) error {
 	return &hinted{fmt.Errorf("results file %q: %s", path, why), "--resume goes on with it, --overwrite starts it anew, -o names another"}
 }
 
+// openDeferred opens the file of --deferred-out, and has the run tell it of deferred
+// jobs. The result ends the file, which appears only then.
+func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error) {
+	if s.deferredOut == "" {
+		return func() error { return nil }, nil
+	}
+	out, _ := s.results()
+	var file *whole
+	switch {
+	case sameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
+		err = errors.New("it is a file that this run reads or writes already")
+	case isStream(s.deferredOut):
+		err = errors.New("it is no place for a file that appears whole or not at all")
+	default:
+		file, err = create(s.deferredOut)
+	}
+	if err != nil {
+		return nil, &hinted{fmt.Errorf("--deferred-out %q: %w", s.deferredOut, err), "name a file that is nothing else, such as deferred.json"}
+	}
+	rewrite := spec.NewRewrite(file)
+	s.Deferred = func(j *jobspec.Job, retryAt time.Time) {
+		dropped, err := rewrite.Add(j, retryAt) // the error comes again at the end
+		if err == nil && dropped != "" {
+			s.voice.note(slog.LevelWarn, fmt.Sprintf("job %s: its deadline %s is left out of %s", j.ID, dropped, s.deferredOut))
+		}
+	}
+	return func() error {
+		if err := file.close(rewrite.Close()); err != nil {
+			return fmt.Errorf("--deferred-out %q: %w", s.deferredOut, err)
+		}
+		return nil
+	}, nil
+}
+
 // results returns the path of the results file, or stdout. No job file is one.
 func (o *runOptions) results() (string, error) {
 	path := o.output
@@ -166,8 +201,9 @@ func (o *runOptions) results() (string, error) {
 
 // inputs are the files that jobs are read from.
 func (o *loadOptions) inputs() []string {
-	if slices.Contains(o.files, stdin) {
-		return append(slices.Clip(o.files), stdinFile)
+	files := slices.Clone(o.files)
+	if slices.Contains(files, stdin) {
+		files = append(files, stdinFile)
 	}
-	return o.files
+	return files
 }

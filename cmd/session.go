@@ -68,22 +68,15 @@ func (s *session) run(ctx context.Context) error {
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace))})
 	defer client.Close()
 	s.Caller = client
-	var deferred *deferredOut
-	if s.deferredOut != "" {
-		if deferred, err = s.openDeferred(spec); err != nil {
-			return errors.Join(err, out.close(true))
-		}
-		s.Deferred = deferred.add
+	closeDeferred, err := s.openDeferred(spec)
+	if err != nil {
+		return errors.Join(err, out.close(true))
 	}
 	s.choose(spec, out.past)
 	defer s.Coordinator.Close()
 	err = s.runJobs(ctx, out.inflight)
 	clean := unsaid(err) == nil
-	closed := out.close(clean)
-	if deferred != nil {
-		closed = errors.Join(closed, deferred.close())
-	}
-	if closed != nil && clean {
+	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
 		err = &broken{closed}
 	}
 	return err
