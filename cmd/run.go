@@ -25,8 +25,6 @@ type loadOptions struct {
 	files  []string
 	format string
 	vars   map[string]string
-	// written keeps each job as it was written.
-	written bool
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
@@ -50,8 +48,9 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 }
 
 // load reads and checks the job files, and says what works but may not be meant.
-func (p *program) load(o *loadOptions) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: o.written})
+// If written is set, each job is kept as it was written.
+func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +97,6 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
   agentlimit run limits.yaml bulk.jsonl -o out.jsonl --deadline 15m
   generate | agentlimit run - -o - | jq .status`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.written = o.deferredOut != ""
 			if err := o.check(); err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 
 // run checks everything, then runs the jobs.
 func (s *session) run(ctx context.Context) error {
-	spec, err := s.load(&s.loadOptions)
+	spec, err := s.load(&s.loadOptions, s.deferredOut != "")
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,11 @@ func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
 	s.Coordinator = limits.NewLocalEmpty()
 	now := s.Coordinator.Now()
 	s.Pauses = slices.DeleteFunc(past.Pauses, func(p limits.PauseRequest) bool { return p.Until <= now })
-	// The longest pause of a key comes first, and the others change nothing.
-	slices.SortFunc(s.Pauses, func(a, b limits.PauseRequest) int { return cmp.Compare(b.Until, a.Until) })
+	slices.SortFunc(s.Pauses, func(a, b limits.PauseRequest) int {
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(b.Until, a.Until))
+	})
+	// The longest of each key is left.
+	s.Pauses = slices.CompactFunc(s.Pauses, func(a, b limits.PauseRequest) bool { return a.Key == b.Key })
 	s.Past = past
 	s.Changed = func(j *jobspec.Job) {
 		if s.changed.Add(1) <= shownChanges {

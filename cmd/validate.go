@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +44,7 @@ costs, its times and retries. Secrets are hidden.`,
 }
 
 func (p *program) validate(o *validateOptions) error {
-	spec, err := p.load(&o.loadOptions)
+	spec, err := p.load(&o.loadOptions, false)
 	if err != nil {
 		return err
 	}
@@ -92,4 +96,111 @@ func countKeys(keys map[limits.Key]bool) (list string) {
 		}
 	}
 	return list
+}
+
+// targetWidth is how much of a command is shown, in columns.
+const targetWidth = 50
+
+// showJob says how a job is understood: what it calls, the limit of each key it
+// needs and what it costs there, its times, and when it is tried again.
+func showJob(j *jobspec.Job, needs []limits.Need) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  (%s)\n", printable(j.ID), printable(target(j)), j.Pos)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(needs) == 0 {
+		fmt.Fprintln(w, "  no host, account or pool")
+	}
+	for _, need := range needs {
+		fmt.Fprintf(w, "  %s\t%s\n", printable(need.Key.String()), showNeed(need))
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "  %s\n", strings.Join(showTimes(j), ", "))
+	fmt.Fprintf(&b, "  %s\n\n", showRetry(j.Retry))
+	return b.String()
+}
+
+// showNeed spells a limit as it will be kept, and what the job takes of its bucket.
+func showNeed(n limits.Need) string {
+	var parts []string
+	if most := n.Limit.Concurrency; most > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", most))
+	}
+	if rate := n.Limit.Rate; rate != (limits.Rate{}) {
+		parts = append(parts, rate.String(), fmt.Sprintf("burst %d, cost %d", n.Limit.Burst, n.Cost))
+	}
+	if len(parts) == 0 {
+		return "no limit"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func showTimes(j *jobspec.Job) []string {
+	parts := []string{"no timeout"}
+	if j.Timeout > 0 {
+		parts[0] = "timeout " + exact(j.Timeout)
+	}
+	if j.NotBefore.Set {
+		parts = append(parts, "not before "+showWhen(j.NotBefore))
+	}
+	if j.Deadline.Set {
+		parts = append(parts, "deadline "+showWhen(j.Deadline))
+	}
+	if j.Priority != 0 {
+		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
+	}
+	return parts
+}
+
+func showWhen(w jobspec.When) string {
+	if w.At.IsZero() {
+		return exact(w.After) + " after the start"
+	}
+	return w.At.Format(time.RFC3339Nano)
+}
+
+func showRetry(r jobspec.Retry) string {
+	if r.Attempts == 1 {
+		return "1 attempt"
+	}
+	wait := "no wait on a pause"
+	if r.MaxWait > 0 {
+		wait = "at most " + exact(r.MaxWait) + " on a pause"
+	}
+	return fmt.Sprintf("up to %d attempts, backoff %s to %s, %s", r.Attempts, exact(r.Initial), exact(r.Max), wait)
+}
+
+// target is what a job calls, its secrets hidden.
+func target(j *jobspec.Job) string {
+	switch {
+	case j.HTTP != nil:
+		return j.HTTP.Method + " " + showURL(hide(j.HTTP.URL, j.Secrets))
+	case j.Exec.Shell != "":
+		text, _, more := strings.Cut(strings.TrimSpace(hide(j.Exec.Shell, j.Secrets)), "\n")
+		if more {
+			text += " …"
+		}
+		return "shell " + cut(text, targetWidth)
+	}
+	return "exec " + cut(hide(strings.Join(j.Exec.Argv, " "), j.Secrets), targetWidth)
+}
+
+// showURL leaves out what a URL may hold besides its path.
+func showURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil { // a secret was where it cannot be hidden
+		return "…"
+	}
+	u.User, u.Fragment = nil, ""
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	return u.String()
+}
+
+// hide puts *** where a secret is.
+func hide(s string, secrets []string) string {
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, "***")
+	}
+	return s
 }
