@@ -8,20 +8,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	p := newProgram(os.Stdin, os.Stdout, os.Stderr, notifySignals)
+	p := &program{os.Stdin, os.Stdout, os.Stderr, newVoice(os.Stderr, "text"), true}
 	return p.main(context.Background(), os.Args[1:])
 }
 
 // Run runs the command line args with the given streams, and returns the exit
 // code. It takes no signals: when ctx is done, a run stops as if by SIGTERM.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := newProgram(stdin, stdout, stderr, func() (<-chan os.Signal, func()) { return nil, func() {} })
+	p := &program{stdin, stdout, stderr, newVoice(stderr, "text"), false}
 	return p.main(ctx, args)
 }
 
@@ -30,32 +32,17 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	voice          *voice // on stderr
-	// notify begins to take the signals that stop a run, and says how to end that.
-	notify func() (<-chan os.Signal, func())
-}
-
-func newProgram(stdin io.Reader, stdout, stderr io.Writer, notify func() (<-chan os.Signal, func())) *program {
-	return &program{stdin, stdout, stderr, newVoice(stderr, "text"), notify}
+	signals        bool   // those of the process stop a run
 }
 
 func (p *program) main(ctx context.Context, args []string) int {
 	root := newRootCmd(p)
-	root.SetArgs(append([]string{}, args...))
+	root.SetArgs(append([]string{}, args...)) // nil stands for those of the process
 	err := root.ExecuteContext(ctx)
-	p.report(err)
+	if unsaid := unsaid(err); unsaid != nil {
+		p.voice.fail(unsaid)
+	}
 	return exitCode(err)
-}
-
-// report prints an error for people, each of its lines as a message, and the way
-// out if there is one.
-func (p *program) report(err error) {
-	if err == nil || errors.As(err, new(*unfinished)) {
-		return
-	}
-	p.voice.fail(err)
-	if h, found := errors.AsType[*hinted](err); found {
-		p.voice.hint(h.hint)
-	}
 }
 
 // print writes data to standard output.
@@ -65,15 +52,6 @@ func (p *program) print(text string) error {
 	}
 	return nil
 }
-
-// hinted is an error with a way out.
-type hinted struct {
-	error
-	hint string
-}
-
-// Unwrap returns the error without the hint.
-func (h *hinted) Unwrap() error { return h.error }
 
 func newRootCmd(p *program) *cobra.Command {
 	root := &cobra.Command{
@@ -88,13 +66,20 @@ A flag wins over its variable, and that over the job file.`,
   agentlimit validate --show jobs.yaml`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          oneOfCommands,
+		Args:          cobra.ArbitraryArgs, // all that is no command
 
 		SuggestionsMinimumDistance: 2,
-		RunE: func(c *cobra.Command, _ []string) error {
-			c.SetOut(p.stderr)
-			c.Help()
-			return &hinted{errors.New("no command is given"), "agentlimit run jobs.yaml runs the jobs of a file"}
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				c.SetOut(p.stderr)
+				c.Help()
+				return &hinted{errors.New("no command is given"), "agentlimit run jobs.yaml runs the jobs of a file"}
+			}
+			hint := "agentlimit --help lists the commands"
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = fmt.Sprintf("did you mean %q?", near[0])
+			}
+			return &hinted{fmt.Errorf("unknown command %q", args[0]), hint}
 		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return setFromEnv(c.Flags(), os.LookupEnv) },
 	}
@@ -106,22 +91,18 @@ A flag wins over its variable, and that over the job file.`,
 	return root
 }
 
-// oneOfCommands refuses what is no command.
-func oneOfCommands(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+func newVersionCmd(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := "(devel)"
+			// Go puts the commit into the version of what it builds from a checkout.
+			if info, found := debug.ReadBuildInfo(); found && info.Main.Version != "" {
+				version = info.Main.Version
+			}
+			return p.print(fmt.Sprintf("agentlimit %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+		},
 	}
-	hint := "agentlimit --help lists the commands"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return &hinted{fmt.Errorf("unknown command %q", args[0]), hint}
-}
-
-// someFiles refuses a command line without a job file.
-func someFiles(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return nil
-	}
-	return &hinted{errors.New("no job file is named"), c.CommandPath() + " jobs.yaml, or - for standard input"}
 }

@@ -8,27 +8,31 @@ import (
 	"agentlimit/runner/results"
 )
 
-// The exit codes, besides that of deferred jobs. Scripts depend on them.
+// The exit codes of runs that did not end well. Scripts depend on them.
 const (
-	exitFailed = 1   // some jobs failed, are of unknown fate or invalid
-	exitUsage  = 2   // bad usage or a bad file: nothing ran
-	exitBroken = 3   // agentlimit could not go on
-	exitInUse  = 4   // another run has the results file
-	exitSignal = 128 // and the signal's number
+	exitFailed   = 1   // some jobs failed, are of unknown fate or invalid
+	exitUsage    = 2   // bad usage or a bad file: nothing ran
+	exitBroken   = 3   // agentlimit could not go on
+	exitInUse    = 4   // another run has the results file
+	exitDeferred = 75  // "try again later", as EX_TEMPFAIL of sysexits.h; a flag changes it
+	exitSignal   = 128 // and the signal's number
 )
 
-// exitDeferred is what sendmail and cron know as "try again later": EX_TEMPFAIL
-// of sysexits.h.
-const exitDeferred = 75
+// hinted is an error with a way out.
+type hinted struct {
+	error
+	hint string
+}
 
 // broken is the error of a command that began its work and could not go on.
 type broken struct{ error }
 
 // Unwrap returns what happened.
+func (h *hinted) Unwrap() error { return h.error }
 func (b *broken) Unwrap() error { return b.error }
 
 // unfinished is the error of a run that came to its end, though not by all jobs
-// having succeeded. Nothing is left to say about it.
+// having succeeded.
 type unfinished struct {
 	runner.Summary
 	signal   syscall.Signal // that stopped it; 0: none
@@ -49,6 +53,14 @@ func (u *unfinished) code() int {
 		return u.deferred
 	}
 	return 0
+}
+
+// unsaid returns err, but nil if the summary of the run has said it all.
+func unsaid(err error) error {
+	if errors.As(err, new(*unfinished)) {
+		return nil
+	}
+	return err
 }
 
 // exitCode is the one place where errors become exit codes.

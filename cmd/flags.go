@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,105 +12,141 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner"
 )
 
-// value is a flag of a type of its own.
-type value[T comparable] struct {
-	to    *T
-	kind  string // as help names it
-	parse func(string) (T, error)
-	spell func(T) string
+// value is a flag that reads what was typed in a way of its own. On error it
+// stays as it was.
+type value struct {
+	kind string // as help names it
+	text string // as it was typed; at first the default
+	read func(string) error
 }
 
-// Set reads what was typed; on error the value stays as it was.
-func (v value[T]) Set(s string) error {
-	parsed, err := v.parse(s)
+// Set reads what was typed.
+func (v *value) Set(s string) error {
+	err := v.read(s)
 	if err == nil {
-		*v.to = parsed
+		v.text = s
 	}
 	return err
 }
 
-// Type returns the word for values in help.
-func (v value[T]) Type() string { return v.kind }
-
-// String spells the value; help shows it as the default, but for the zero value.
-func (v value[T]) String() string {
-	var zero T
-	if *v.to == zero {
-		return ""
-	}
-	return v.spell(*v.to)
-}
+// Type and String are what help shows: the word for values, and the default.
+func (v *value) Type() string   { return v.kind }
+func (v *value) String() string { return v.text }
 
 // durationFlag reads durations as job files do.
-func durationFlag(to *time.Duration, least time.Duration) value[time.Duration] {
-	return value[time.Duration]{to, "DURATION", func(s string) (time.Duration, error) {
+func durationFlag(to *time.Duration, least time.Duration) *value {
+	standard := ""
+	if *to > 0 {
+		standard = exact(*to)
+	}
+	return &value{"DURATION", standard, func(s string) error {
 		d, err := limits.ParseDuration(s)
-		if err == nil && d < least {
-			err = errors.New("want a duration above 0s")
+		if err != nil {
+			return err
 		}
-		return d, err
-	}, brief}
+		if d < least {
+			return errors.New("want a duration above 0s")
+		}
+		*to = d
+		return nil
+	}}
 }
 
-func countFlag(to *int, least, most int) value[int] {
-	return value[int]{to, "N", func(s string) (int, error) {
+func countFlag(to *int, least, most int) *value {
+	return &value{"N", strconv.Itoa(*to), func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < least || n > most {
-			err = fmt.Errorf("want a whole number from %d to %d", least, most)
+			return fmt.Errorf("want a whole number from %d to %d", least, most)
 		}
-		return n, err
-	}, strconv.Itoa}
+		*to = n
+		return nil
+	}}
 }
 
-func wordFlag(to *string, words ...string) value[string] {
-	return value[string]{to, "WORD", func(s string) (string, error) {
+func wordFlag(to *string, words ...string) *value {
+	return &value{"WORD", *to, func(s string) error {
 		if !slices.Contains(words, s) {
-			return "", errors.New("want " + strings.Join(words, ", "))
+			return errors.New("want " + strings.Join(words, ", "))
 		}
-		return s, nil
-	}, func(s string) string { return s }}
+		*to = s
+		return nil
+	}}
 }
 
 // maxFailuresFlag reads a number, or a percentage.
-func maxFailuresFlag(to *runner.MaxFailures) value[runner.MaxFailures] {
-	return value[runner.MaxFailures]{to, "N|N%", func(s string) (m runner.MaxFailures, err error) {
+func maxFailuresFlag(to *runner.MaxFailures) *value {
+	return &value{"N|N%", "", func(s string) (err error) {
+		var m runner.MaxFailures
 		if digits, share := strings.CutSuffix(s, "%"); share {
 			m.Percent, err = strconv.ParseFloat(digits, 64)
-			if err == nil && m.Percent > 0 && m.Percent <= 100 {
-				return m, nil
-			}
-		} else if m.Count, err = strconv.ParseInt(s, 10, 64); err == nil && m.Count > 0 {
-			return m, nil
+		} else {
+			m.Count, err = strconv.ParseInt(s, 10, 64)
 		}
-		return m, errors.New("want a whole number from 1, or a percentage from above 0% to 100%")
-	}, spellMaxFailures}
+		if err != nil || !(m.Percent > 0 && m.Percent <= 100 || m.Count > 0) {
+			return errors.New("want a whole number from 1, or a percentage from above 0% to 100%")
+		}
+		*to = m
+		return nil
+	}}
 }
 
-func spellMaxFailures(m runner.MaxFailures) string {
-	if m.Percent > 0 {
-		return strconv.FormatFloat(m.Percent, 'f', -1, 64) + "%"
+// variableFlag may be given again and again, as NAME=VALUE.
+func variableFlag(to map[string]string) *value {
+	return &value{"NAME=VALUE", "", func(s string) error {
+		name, value, found := strings.Cut(s, "=")
+		if !found || name == "" {
+			return errors.New("want NAME=VALUE")
+		}
+		to[name] = value
+		return nil
+	}}
+}
+
+// choiceFlag may be given again and again: a job must match all.
+func choiceFlag(to *[]choice) *value {
+	return &value{"FIELD=GLOB", "", func(s string) error {
+		field, pattern, found := strings.Cut(s, "=")
+		if !found || !slices.Contains([]string{"id", "host", "account"}, field) {
+			return errors.New("want id=GLOB, host=GLOB or account=GLOB")
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("the pattern %q: %w", pattern, err)
+		}
+		*to = append(*to, choice{field, pattern})
+		return nil
+	}}
+}
+
+// choice is what a job is chosen by: one field must match a pattern of
+// [path.Match], whose * stands for anything but a slash.
+type choice struct{ field, pattern string }
+
+func (c choice) fits(j *jobspec.Job) bool {
+	value := map[string]string{"id": j.ID, "host": j.Host, "account": j.Account}[c.field]
+	match, _ := path.Match(c.pattern, value) // the flag has tried the pattern
+	return match
+}
+
+// chosen is a source of the jobs that all choices fit.
+type chosen struct {
+	jobspec.Source
+	by []choice
+}
+
+// Next returns the next such job.
+func (c *chosen) Next() (*jobspec.Job, error) {
+	for {
+		j, err := c.Source.Next()
+		if err != nil || !slices.ContainsFunc(c.by, func(one choice) bool { return !one.fits(j) }) {
+			return j, err
+		}
 	}
-	return strconv.FormatInt(m.Count, 10)
 }
-
-// variables is a flag that may be given again and again, as NAME=VALUE.
-type variables map[string]string
-
-func (v variables) Set(s string) error {
-	name, value, found := strings.Cut(s, "=")
-	if !found || name == "" {
-		return errors.New("want NAME=VALUE")
-	}
-	v[name] = value
-	return nil
-}
-
-func (v variables) Type() string   { return "NAME=VALUE" }
-func (v variables) String() string { return "" }
 
 // setFromEnv gives each flag that the command line left out the value of its
 // variable, such as AGENTLIMIT_GRACE for --grace. An empty variable is none.
@@ -129,27 +166,18 @@ func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error 
 	return errors.Join(bad...)
 }
 
-// flagError adds to the error of a flag what the user may have meant.
+// flagError adds to the error of a flag what the user may have meant. Cobra finds
+// a command for a misspelt one, so it is shown the flags as commands.
 func flagError(c *cobra.Command, err error) error {
 	hint := c.CommandPath() + " --help lists the flags"
 	if unknown, found := errors.AsType[*pflag.NotExistError](err); found {
-		if near := nearestFlag(c, unknown.GetSpecifiedName()); near != "" {
-			hint = fmt.Sprintf("did you mean --%s?", near)
+		names := &cobra.Command{SuggestionsMinimumDistance: 2}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		})
+		if near := names.SuggestionsFor(unknown.GetSpecifiedName()); len(near) > 0 {
+			hint = fmt.Sprintf("did you mean --%s?", near[0])
 		}
 	}
 	return &hinted{err, hint}
-}
-
-// nearestFlag returns the name of a flag that is spelt like name, or "". Cobra
-// knows how to find a command for a misspelt one, so the flags are shown to it as
-// commands.
-func nearestFlag(c *cobra.Command, name string) string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	if near := names.SuggestionsFor(name); len(near) > 0 {
-		return near[0]
-	}
-	return ""
 }

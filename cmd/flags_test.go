@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentlimit/runner"
 )
 
 // parse runs a command line of run and returns its options.
@@ -26,7 +28,7 @@ func TestRunFlags(t *testing.T) {
 	standard := func(change func(*runOptions)) *runOptions {
 		o := &runOptions{
 			loadOptions: loadOptions{files: []string{"jobs.yaml"}, vars: map[string]string{}},
-			grace:       8 * time.Second, queue: 10_000, progress: "auto", logFormat: "text", deferredExit: 75,
+			Config:      runner.Config{Grace: 8 * time.Second, Queue: 10_000}, progress: "auto", logFormat: "text", deferredExit: 75,
 		}
 		change(o)
 		return o
@@ -38,15 +40,15 @@ func TestRunFlags(t *testing.T) {
 		{"the defaults", "jobs.yaml", standard(func(*runOptions) {})},
 		{"several files, and flags behind them", "a.yaml - -o x", standard(func(o *runOptions) { o.files, o.output = []string{"a.yaml", "-"}, "x" })},
 		{"a var holds whatever is behind the first =", "--var a=b=c --var d= jobs.yaml", standard(func(o *runOptions) { o.vars = map[string]string{"a": "b=c", "d": ""} })},
-		{"durations may have days", "--deadline 1d12h --grace 0s jobs.yaml", standard(func(o *runOptions) { o.deadline, o.grace = 36*time.Hour, 0 })},
-		{"short names", "-qj4 -o- jobs.yaml", standard(func(o *runOptions) { o.quiet, o.concurrency, o.output = true, 4, "-" })},
+		{"durations may have days", "--deadline 1d12h --grace 0s jobs.yaml", standard(func(o *runOptions) { o.Deadline, o.Grace = 36*time.Hour, 0 })},
+		{"short names", "-qj4 -o- jobs.yaml", standard(func(o *runOptions) { o.quiet, o.Global, o.output = true, 4, "-" })},
 		{"all the rest", "-v --overwrite --queue 7 --format jsonl --progress plain --deferred-exit 0 jobs.yaml", standard(func(o *runOptions) {
-			o.verbose, o.overwrite, o.queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
+			o.verbose, o.overwrite, o.Queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
 		})},
-		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.retryUnknown = true, true })},
-		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = choices{{"id", "a*"}, {"host", ""}} })},
-		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Count = 5 })},
-		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.maxFailures.Percent = 2.5 })},
+		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.RetryUnknown = true, true })},
+		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = []choice{{"id", "a*"}, {"host", ""}} })},
+		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Count = 5 })},
+		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Percent = 2.5 })},
 		{"for programs", "--log-format json --summary s.json jobs.yaml", standard(func(o *runOptions) { o.logFormat, o.summary = "json", "s.json" })},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"agentlimit/jobspec"
 	"agentlimit/runner"
 	"agentlimit/runner/results"
 )
@@ -46,17 +48,24 @@ func (o *output) close(clean bool) error {
 }
 
 // openResults opens what the run's records go to.
-func (p *program) openResults(o *runOptions) (*output, error) {
-	path, err := o.results()
+func (s *session) openResults() (*output, error) {
+	path, err := s.results()
 	if err != nil {
 		return nil, err
 	}
 	if path == stdout {
-		return &output{Sink: results.NewWriter(p.stdout)}, nil
+		return &output{Sink: results.NewWriter(s.stdout)}, nil
+	}
+	mode := results.Create
+	switch {
+	case s.resume:
+		mode = results.Resume
+	case s.overwrite:
+		mode = results.Overwrite
 	}
 	_, err = os.Stat(path)
 	there := err == nil
-	f, err := results.Open(path, o.mode())
+	f, err := results.Open(path, mode)
 	switch {
 	case errors.Is(err, results.ErrExists):
 		return nil, existing(path, "it exists already")
@@ -66,10 +75,10 @@ func (p *program) openResults(o *runOptions) (*output, error) {
 		return nil, &hinted{err, "-o names another file"}
 	}
 	if f.Torn > 0 {
-		p.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record was cut off in the middle: its %d bytes are taken away", path, f.Torn), "torn_bytes", f.Torn)
+		s.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record was cut off in the middle: its %d bytes are taken away", path, f.Torn), "torn_bytes", f.Torn)
 	}
 	out := &output{Sink: f, file: f}
-	if err := p.takeUp(out, path, o.mode(), there); err != nil {
+	if err := s.takeUp(out, path, mode, there); err != nil {
 		f.Close() // nothing was written, or the error is known
 		return nil, err
 	}
@@ -78,7 +87,7 @@ func (p *program) openResults(o *runOptions) (*output, error) {
 
 // takeUp reads what earlier runs left in and beside the results file, if it was
 // there, or makes sure that nothing is left.
-func (p *program) takeUp(out *output, path string, mode results.Mode, there bool) error {
+func (s *session) takeUp(out *output, path string, mode results.Mode, there bool) error {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
@@ -89,12 +98,48 @@ func (p *program) takeUp(out *output, path string, mode results.Mode, there bool
 		return err
 	case mode == results.Create && len(sent) > 0:
 		return existing(path, fmt.Sprintf("an earlier run was killed while %s under way", were(len(sent))))
-	case mode != results.Resume:
-		return out.inflight.Clear()
-	case there || len(sent) > 0:
-		return p.resume(out, path, sent)
+	case mode == results.Resume && (there || len(sent) > 0):
+		if out.past, err = runner.ReadPast(out.file.Records()); err != nil {
+			return &hinted{fmt.Errorf("results file %q: %w", path, err), "--overwrite starts it anew, -o names another"}
+		}
+		if err := s.settle(out, sent); err != nil {
+			return &broken{err}
+		}
+	}
+	return out.inflight.Clear()
+}
+
+// settle gives a record to each job that was sent and has none, because its run
+// was killed: nobody knows what became of it.
+func (s *session) settle(out *output, sent []results.Sent) error {
+	lost := 0
+	for _, job := range sent {
+		if out.past.Ended(job) {
+			continue
+		}
+		lost++
+		r := &results.Record{
+			Run: job.Run, ID: job.ID, Status: results.Unknown, Kind: "http", Hash: job.Hash,
+			EndedAt: results.Time{Time: time.Now()},
+			Error:   &results.Error{Kind: "killed", Message: "sent, and the run ended before the answer"},
+		}
+		if err := out.Append(r); err != nil {
+			return err
+		}
+		out.past.Add(r)
+	}
+	if lost > 0 {
+		s.voice.note(slog.LevelWarn, fmt.Sprintf("an earlier run was killed while %s under way: nobody knows what became of that; --retry-unknown repeats it", were(lost)), "unknown", lost)
 	}
 	return nil
+}
+
+// were says how many jobs were something.
+func were(n int) string {
+	if n == 1 {
+		return "1 job that must not be sent twice was"
+	}
+	return fmt.Sprintf("%d jobs that must not be sent twice were", n)
 }
 
 // existing refuses a results file that must not be started anew by chance.
@@ -102,15 +147,38 @@ func existing(path, why string) error {
 	return &hinted{fmt.Errorf("results file %q: %s", path, why), "--resume goes on with it, --overwrite starts it anew, -o names another"}
 }
 
-// mode says what becomes of a results file that is there.
-func (o *runOptions) mode() results.Mode {
-	switch {
-	case o.resume:
-		return results.Resume
-	case o.overwrite:
-		return results.Overwrite
+// openDeferred opens the file of --deferred-out, and has the run tell it of deferred
+// jobs. The result ends the file, which appears only then.
+func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error) {
+	if s.deferredOut == "" {
+		return func() error { return nil }, nil
 	}
-	return results.Create
+	out, _ := s.results()
+	var file *whole
+	switch {
+	case sameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
+		err = errors.New("it is a file that this run reads or writes already")
+	case isStream(s.deferredOut):
+		err = errors.New("it is no place for a file that appears whole or not at all")
+	default:
+		file, err = create(s.deferredOut)
+	}
+	if err != nil {
+		return nil, &hinted{fmt.Errorf("--deferred-out %q: %w", s.deferredOut, err), "name a file that is nothing else, such as deferred.json"}
+	}
+	rewrite := spec.NewRewrite(file)
+	s.Deferred = func(j *jobspec.Job, retryAt time.Time) {
+		dropped, err := rewrite.Add(j, retryAt) // the error comes again at the end
+		if err == nil && dropped != "" {
+			s.voice.note(slog.LevelWarn, fmt.Sprintf("job %s: its deadline %s is left out of %s", j.ID, dropped, s.deferredOut))
+		}
+	}
+	return func() error {
+		if err := file.close(rewrite.Close()); err != nil {
+			return fmt.Errorf("--deferred-out %q: %w", s.deferredOut, err)
+		}
+		return nil
+	}, nil
 }
 
 // results returns the path of the results file, or stdout. No job file is one.
@@ -122,27 +190,20 @@ func (o *runOptions) results() (string, error) {
 	case path == "" && slices.Contains(o.files, stdin):
 		return "", &hinted{errors.New("no results file is named"), "with jobs from standard input, -o FILE is needed (or -o - for standard output)"}
 	case path == "":
-		path = defaultResults(o.files[0])
+		base := filepath.Base(o.files[0])
+		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
 	}
-	if same := results.SameFile(path, inputs(o.files)); same != "" {
+	if same := results.SameFile(path, o.inputs()); same != "" {
 		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}
 	}
 	return path, nil
 }
 
-// defaultResults is the results file of a job file, in the working folder.
-func defaultResults(jobFile string) string {
-	base := filepath.Base(jobFile)
-	return strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
-}
-
 // inputs are the files that jobs are read from.
-func inputs(files []string) []string {
-	files = slices.Clone(files)
-	for i, name := range files {
-		if name == stdin {
-			files[i] = stdinFile
-		}
+func (o *loadOptions) inputs() []string {
+	files := slices.Clone(o.files)
+	if slices.Contains(files, stdin) {
+		files = append(files, stdinFile)
 	}
 	return files
 }

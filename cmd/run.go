@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,29 +25,40 @@ type loadOptions struct {
 	files  []string
 	format string
 	vars   map[string]string
-	// written keeps each job as it was written.
-	written bool
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
 	o.vars = make(map[string]string)
 	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), "format", "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
-	f.Var(variables(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
+	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
 }
 
-// completeFiles tells shells which files job files are.
-func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt
+// onFiles makes c a command that is about job files: some must be named, and
+// shells know what they are.
+func (o *loadOptions) onFiles(c *cobra.Command) {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &hinted{errors.New("no job file is named"), c.CommandPath() + " jobs.yaml, or - for standard input"}
+		}
+		o.files = args
+		return nil
+	}
+	c.ValidArgsFunction = cobra.FixedCompletions([]string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt)
+	c.Flags().SortFlags = false
 }
 
-// load reads and checks the job files.
-func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: stdin, Written: o.written})
+// load reads and checks the job files, and says what works but may not be meant.
+// If written is set, each job is kept as it was written.
+func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written})
 	if err != nil {
 		return nil, err
 	}
 	if spec.Coordinator != "" && spec.Coordinator != "local" {
 		return nil, errors.New("limits.coordinator: want local (the value is not shown, it may hold a secret)")
+	}
+	for _, w := range spec.Warnings {
+		p.voice.note(slog.LevelWarn, fmt.Sprint(w))
 	}
 	return spec, nil
 }
@@ -55,27 +66,23 @@ func (o *loadOptions) load(stdin io.Reader) (*jobspec.Spec, error) {
 // runOptions are the arguments and flags of run.
 type runOptions struct {
 	loadOptions
-	output       string // empty: beside the working folder's other results
-	resume       bool
-	retryUnknown bool
-	overwrite    bool
-	only         choices
-	concurrency  int // 0: as the files say
-	deadline     time.Duration
-	grace        time.Duration
-	queue        int
-	maxFailures  runner.MaxFailures
-	progress     string
-	logFormat    string
-	quiet        bool
-	verbose      bool
-	summary      string // empty: none
-	deferredOut  string // empty: none
-	deferredExit int
+	runner.Config        // what the flags say of it; Global 0: as the files say
+	output        string // empty: beside the working folder's other results
+	resume        bool
+	overwrite     bool
+	only          []choice
+	progress      string
+	logFormat     string
+	quiet         bool
+	verbose       bool
+	summary       string // empty: none
+	deferredOut   string // empty: none
+	deferredExit  int
 }
 
 func newRunCmd(p *program, run func(context.Context, *runOptions) error) *cobra.Command {
-	o := &runOptions{grace: 8 * time.Second, queue: 10_000, progress: "auto", logFormat: "text", deferredExit: exitDeferred}
+	o := &runOptions{progress: "auto", logFormat: "text", deferredExit: exitDeferred}
+	o.Grace, o.Queue = 8*time.Second, 10_000
 	c := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Run the jobs of the files",
@@ -89,28 +96,25 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
   agentlimit run jobs.yaml --resume --only 'id=photo-*'
   agentlimit run limits.yaml bulk.jsonl -o out.jsonl --deadline 15m
   generate | agentlimit run - -o - | jq .status`,
-		Args:              someFiles,
-		ValidArgsFunction: completeFiles,
-		RunE: func(c *cobra.Command, args []string) error {
-			o.files, o.written = args, o.deferredOut != ""
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			return run(c.Context(), o)
 		},
 	}
+	o.onFiles(c)
 	f := c.Flags()
-	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output\n(default NAME.results.jsonl, after the first file)")
 	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs\nthat are done there; without one, start it")
-	f.BoolVar(&o.retryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
+	f.BoolVar(&o.RetryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
-	f.Var(&o.only, "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
-	f.VarP(countFlag(&o.concurrency, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
-	f.Var(durationFlag(&o.deadline, 1), "deadline", "defer what has not started by then, from now")
-	f.Var(durationFlag(&o.grace, 0), "grace", "time to end in, after the first Ctrl-C")
-	f.Var(maxFailuresFlag(&o.maxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
-	f.Var(countFlag(&o.queue, 1, 1<<30), "queue", "most jobs that wait in memory")
+	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
+	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", "defer what has not started by then, from now")
+	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
+	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
+	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	o.addFlags(f)
 	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
 	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")
@@ -124,17 +128,14 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 
 // check refuses options that do not go together.
 func (o *runOptions) check() error {
-	contradict := func(a, b string) error {
-		return &hinted{fmt.Errorf("%s and %s contradict each other", a, b), "leave one of them out"}
-	}
 	switch {
 	case o.quiet && o.verbose:
-		return contradict("-q", "-v")
+		return &hinted{errors.New("-q and -v contradict each other"), "leave one of them out"}
 	case o.resume && o.overwrite:
-		return contradict("--resume", "--overwrite")
+		return &hinted{errors.New("--resume and --overwrite contradict each other"), "leave one of them out"}
 	case o.resume && o.output == stdout:
 		return &hinted{errors.New("standard output cannot be gone on with"), "--resume needs a file, -o FILE"}
-	case o.retryUnknown && !o.resume:
+	case o.RetryUnknown && !o.resume:
 		return &hinted{errors.New("--retry-unknown is without --resume"), "--resume --retry-unknown goes on with a results file"}
 	}
 	return nil

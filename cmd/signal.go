@@ -2,54 +2,46 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// notifySignals begins to take the signals that stop a run: SIGHUP only if it was
-// not ignored at the start, as under nohup. From now on a write to a broken
-// standard output or standard error is an error, and not the end of the process.
-// Commands are not touched by this: what is taken here has its default there,
-// while an ignored signal would stay ignored.
-func notifySignals() (<-chan os.Signal, func()) {
-	stopping := make(chan os.Signal, 4)
+// notify begins to take the signals that stop a run: SIGHUP only if it was not
+// ignored at the start, as under nohup. From now on a write to a broken standard
+// output or standard error is an error, and not the end of the process. Commands
+// are not touched by this: what is taken here has its default there, while an
+// ignored signal would stay ignored.
+func notify(stopping chan<- os.Signal) {
 	signal.Notify(stopping, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(stopping, syscall.SIGHUP)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // nobody looks
-	return stopping, func() { signal.Stop(stopping) }
 }
 
-// stopped is why a run was stopped, as the cause of its context.
-type stopped struct{ syscall.Signal }
-
-// Error names the signal.
-func (s stopped) Error() string { return "stopped by " + s.Signal.String() }
-
-// ends are the two ways in which a run is ended from outside.
-type ends struct {
-	soft context.Context // nothing more starts
-	kill context.Context // what is under way ends at once
-}
-
-// takeSignals lets the first signal, or the end of ctx, stop a run, and the second
-// kill it; a third has its default effect, whatever happens in here. It calls
-// notice at the first. The signals are taken until release is called, which must
-// be: it returns the signal that stopped the run, and 0 if none did.
-func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, release func() syscall.Signal) {
-	soft, stop := context.WithCancelCause(ctx)
+// takeSignals ends the first context, on which nothing more starts, at the first
+// signal or with ctx, and the second, on which all that is under way ends, at the
+// second signal; a third has its default effect, whatever happens in here. It
+// calls notice at the first. The signals are taken until release is called, which
+// must be: it returns the signal that stopped the run (SIGTERM for the end of
+// ctx), and 0 if none did.
+func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill context.Context, release func() syscall.Signal) {
+	soft, stop := context.WithCancel(ctx)
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
-	signals, stopNotify := p.notify()
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
+	signals, done := make(chan os.Signal, 4), make(chan struct{})
+	if p.signals {
+		notify(signals)
+	}
+	var by syscall.Signal
+	var taker sync.WaitGroup
+	taker.Go(func() {
 		select {
 		case s := <-signals:
-			stop(stopped{s.(syscall.Signal)})
+			by = s.(syscall.Signal)
+			stop()
 			notice()
 			skipEcho(signals, done)
 		case <-done:
@@ -58,27 +50,30 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (_ ends, relea
 		select {
 		case <-signals:
 			end()
-			stopNotify()
+			signal.Stop(signals)
 		case <-done:
 		}
-	}()
-	return ends{soft, kill}, func() syscall.Signal {
+	})
+	return soft, kill, func() syscall.Signal {
 		close(done)
-		<-gone
-		stopNotify()
-		defer end()
-		defer stop(nil)
-		return stoppedBy(soft)
+		taker.Wait()
+		signal.Stop(signals)
+		if by == 0 && ctx.Err() != nil {
+			by = syscall.SIGTERM
+		}
+		stop()
+		end()
+		return by
 	}
 }
 
-// echo is how soon after the first signal another is the same one once more: timeout(1) signals its child and then its whole group.
+// echo is how soon after the first signal another is the same one once more:
+// timeout(1) signals its child and then its whole group.
 const echo = 100 * time.Millisecond
 
 // skipEcho takes what comes within that time.
 func skipEcho(signals <-chan os.Signal, done <-chan struct{}) {
-	over := time.After(echo)
-	for {
+	for over := time.After(echo); ; {
 		select {
 		case <-signals:
 		case <-over:
@@ -87,16 +82,4 @@ func skipEcho(signals <-chan os.Signal, done <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// stoppedBy returns the signal that ended ctx, SIGTERM if it ended without one,
-// and 0 if it did not end.
-func stoppedBy(ctx context.Context) syscall.Signal {
-	if s, found := errors.AsType[stopped](context.Cause(ctx)); found {
-		return s.Signal
-	}
-	if ctx.Err() != nil {
-		return syscall.SIGTERM
-	}
-	return 0
 }

@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,38 +45,47 @@ var causeNames = [...]string{
 func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agentlimit: %s in %s\n", counted(sum, total), brief(took))
-	for i, t := range troubles {
-		if i == shownTroubles {
-			fmt.Fprintf(&b, "  and %d more kinds of trouble: see the results\n", len(troubles)-i)
-			break
-		}
+	for _, t := range troubles[:min(len(troubles), shownTroubles)] {
 		fmt.Fprintln(&b, cut("  "+t.String(), 2*lineWidth))
 	}
-	keyTable(&b, sum.Keys, took)
+	if more := len(troubles) - shownTroubles; more > 0 {
+		fmt.Fprintf(&b, "  and %d more kinds of trouble: see the results\n", more)
+	}
+	if len(sum.Keys) > 0 {
+		for line := range strings.Lines(keyTable(sum.Keys, took)) {
+			fmt.Fprintln(&b, strings.TrimRight(cut(strings.TrimSuffix(line, "\n"), lineWidth), " "))
+		}
+	}
 	return b.String()
+}
+
+// tally counts the jobs that ended in some ways, such as "3 succeeded".
+func tally(sum runner.Summary, ways []results.Status) (parts []string) {
+	for _, s := range ways {
+		if n := sum.Ended[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return parts
 }
 
 // counted is how many jobs ended in which way, such as "3 succeeded, 1 failed". A
 // total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
-	var parts []string
-	for _, s := range statuses {
-		if n := sum.Ended[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
+	parts := tally(sum, statuses)
 	if n := unstarted(sum, total); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d not started", n))
 	}
+	text := strings.Join(parts, ", ")
 	switch {
-	case len(parts) > 0 && sum.Earlier > 0:
-		return fmt.Sprintf("%s (%d done before)", strings.Join(parts, ", "), sum.Earlier)
-	case len(parts) > 0:
-		return strings.Join(parts, ", ")
-	case sum.AllRead:
+	case text == "" && sum.AllRead:
 		return "nothing to do: no jobs"
+	case text == "":
+		return "no job ended"
+	case sum.Earlier > 0:
+		text += fmt.Sprintf(" (%d done before)", sum.Earlier)
 	}
-	return "no job ended"
+	return text
 }
 
 // unstarted returns how many jobs a run leaves: one that was stopped may have some
@@ -83,54 +94,31 @@ func unstarted(sum runner.Summary, total int64) int64 {
 	return max(sum.Unstarted, total-ended(sum))
 }
 
-// String tells the kind, the job or how many, and the reason.
-func (t *trouble) String() string {
-	who := t.first
-	switch {
-	case t.key != "":
-		who = t.key + ": " + many(t.jobs, "job")
-	case t.jobs > 1:
-		who = fmt.Sprintf("%d jobs, such as %s", t.jobs, t.first)
-	}
-	s := fmt.Sprintf("%s: %s", t.kind, who)
-	if t.reason != "" {
-		s += ": " + t.reason
-	}
-	if !t.retry.IsZero() {
-		s += "; again from " + t.retry.Local().Format(time.RFC3339)
-	}
-	return printable(s)
-}
-
-// keyTable writes a line for each key that was used, the most used of each kind.
-func keyTable(b *strings.Builder, keys []runner.KeyStats, took time.Duration) {
-	if len(keys) == 0 {
-		return
-	}
+// keyTable has a line for each key that was used, the most used of each kind.
+func keyTable(keys []runner.KeyStats, took time.Duration) string {
+	slices.SortStableFunc(keys, func(a, b runner.KeyStats) int {
+		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started))
+	})
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tjobs waited for")
-	for kind := limits.Host; kind <= limits.Pool; kind++ {
-		kin := slices.DeleteFunc(slices.Clone(keys), func(k runner.KeyStats) bool { return k.Key.Kind != kind })
-		slices.SortStableFunc(kin, func(a, b runner.KeyStats) int { return cmp.Compare(b.Started, a.Started) })
-		for _, k := range kin[:min(len(kin), shownKeys)] {
+	var count [limits.Pair]int64
+	for _, k := range keys {
+		if count[k.Key.Kind]++; count[k.Key.Kind] <= shownKeys {
 			fmt.Fprintln(w, keyRow(k, took))
 		}
-		if more := len(kin) - shownKeys; more > 0 {
-			fmt.Fprintf(w, "  and %s\n", many(int64(more), "more "+kind.String()))
+	}
+	for kind, n := range count {
+		if more := n - shownKeys; more > 0 {
+			fmt.Fprintf(w, "  and %s\n", many(more, "more "+limits.Kind(kind).String()))
 		}
 	}
 	w.Flush()
-	for line := range strings.Lines(table.String()) {
-		b.WriteString(strings.TrimRight(cut(strings.TrimSuffix(line, "\n"), lineWidth), " ") + "\n")
-	}
+	return table.String()
 }
 
 func keyRow(k runner.KeyStats, took time.Duration) string {
-	peak, rate := fmt.Sprint(k.Peak), "-"
-	if most := k.Limit.Concurrency; most > 0 {
-		peak = fmt.Sprintf("%d/%d", k.Peak, most)
-	}
+	rate := "-"
 	if took >= time.Second { // below it says little
 		rate = fmt.Sprintf("%.3g/s", float64(k.Started)/took.Seconds())
 	}
@@ -138,21 +126,117 @@ func keyRow(k runner.KeyStats, took time.Duration) string {
 		rate += " of " + k.Limit.Rate.String()
 	}
 	name := cut(printable(k.Key.String()), keyWidth)
-	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s", name, k.Started, peak, rate, waited(k.Waited))
+	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, waited(k.Waited))
 }
 
 // waited tells what was waited for most.
 func waited(w runner.Waits) string {
-	var causes []int
-	for cause, d := range w {
-		if d >= time.Millisecond {
-			causes = append(causes, cause)
-		}
-	}
-	slices.SortStableFunc(causes, func(a, b int) int { return cmp.Compare(w[b], w[a]) })
 	var parts []string
-	for _, cause := range causes[:min(len(causes), shownCauses)] {
-		parts = append(parts, causeNames[cause]+" "+brief(w[cause]))
+	for range shownCauses {
+		most := 0
+		for cause, d := range w {
+			if d > w[most] {
+				most = cause
+			}
+		}
+		if w[most] >= time.Millisecond {
+			parts = append(parts, causeNames[most]+" "+brief(w[most]))
+		}
+		w[most] = 0
 	}
 	return strings.Join(parts, ", ")
+}
+
+// account is a run in numbers, as --summary has it. The exit code follows from
+// the statuses, which with what was not started make up all the jobs.
+type account struct {
+	V         int                      `json:"v"`
+	Run       string                   `json:"run"`
+	ExitCode  int                      `json:"exit_code"`
+	Error     string                   `json:"error,omitempty"` // why the run could not begin or go on
+	StartedAt results.Time             `json:"started_at"`
+	EndedAt   results.Time             `json:"ended_at"`
+	Jobs      int64                    `json:"jobs"`
+	Earlier   int64                    `json:"earlier"` // of them, done by earlier runs
+	Unstarted int64                    `json:"unstarted"`
+	Attempts  int64                    `json:"attempts"`
+	Peak      int64                    `json:"peak"` // attempts under way at once
+	Statuses  map[results.Status]int64 `json:"statuses"`
+	Troubles  []*trouble               `json:"troubles"`
+	Keys      []keyAccount             `json:"keys"`
+}
+
+// keyAccount is what one key was used for.
+type keyAccount struct {
+	Key         limits.Key         `json:"key"`
+	Concurrency int64              `json:"concurrency,omitempty"`
+	Rate        string             `json:"rate,omitempty"`
+	Burst       int64              `json:"burst,omitempty"`
+	Started     int64              `json:"started"`
+	Peak        int64              `json:"peak"`
+	Waited      map[string]float64 `json:"waited_ms"` // by cause
+}
+
+// account returns the numbers of a run that ends now with err.
+func (s *session) account(sum runner.Summary, err error) *account {
+	a := &account{
+		V: 1, Run: s.Run, ExitCode: exitCode(err),
+		StartedAt: results.Time{Time: s.began}, EndedAt: results.Time{Time: s.began.Add(time.Since(s.began))},
+		Jobs: max(sum.Jobs, s.total), Earlier: sum.Earlier, Unstarted: unstarted(sum, s.total),
+		Attempts: sum.Attempts, Peak: sum.PeakWay,
+		Statuses: make(map[results.Status]int64),
+		Troubles: append([]*trouble{}, s.watch.troubles...), Keys: []keyAccount{},
+	}
+	if unsaid := unsaid(err); unsaid != nil {
+		a.Error = unsaid.Error()
+	}
+	for _, s := range statuses {
+		a.Statuses[s] = sum.Ended[s]
+	}
+	for _, k := range sum.Keys {
+		of := keyAccount{
+			Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
+			Started: k.Started, Peak: k.Peak, Waited: make(map[string]float64),
+		}
+		if k.Limit.Rate != (limits.Rate{}) {
+			of.Rate = k.Limit.Rate.String()
+		}
+		for cause, d := range k.Waited {
+			of.Waited[strings.ReplaceAll(causeNames[cause], " ", "_")] = float64(d.Microseconds()) / 1e3
+		}
+		a.Keys = append(a.Keys, of)
+	}
+	return a
+}
+
+// openSummary opens the file of --summary, which is none that the run has already.
+func (o *runOptions) openSummary() (*whole, error) {
+	out, _ := o.results() // what is wrong with it is said later
+	var file *whole
+	var err error
+	switch same := sameFile(o.summary, o.inputs()...); {
+	case sameFile(o.summary, out) != "":
+		err = errors.New("it is the results file")
+	case same != "":
+		err = fmt.Errorf("it is the job file %q", same)
+	case o.summary == stdout:
+		err = errors.New("want a file, such as /dev/stdout")
+	default:
+		file, err = create(o.summary)
+	}
+	if err != nil {
+		return nil, &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
+	}
+	return file, nil
+}
+
+// writeSummary fills the file of --summary at the end of a run with err, which it
+// returns.
+func (s *session) writeSummary(file *whole, err error) error {
+	lines := json.NewEncoder(file)
+	lines.SetIndent("", "  ")
+	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {
+		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
+	}
+	return err
 }

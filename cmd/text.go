@@ -24,16 +24,9 @@ func brief(d time.Duration) string {
 	return exact(d)
 }
 
-// exact spells a duration as it is, without parts that are zero.
+// exact spells a duration as it is, without zeros at its end.
 func exact(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
 // many spells a number of things: "1 job", "2 jobs".
@@ -47,50 +40,32 @@ func many(n int64, thing string) string {
 // printable returns s without anything that a terminal would obey: names and
 // answers come from elsewhere.
 func printable(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, unprintable) {
-		return s
-	}
 	var b strings.Builder
 	for _, r := range s {
-		if unprintable(r) || r == utf8.RuneError {
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
 			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
 	}
 	return b.String()
 }
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
-
-// columns returns how many columns of a terminal s takes at most.
-func columns(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeColumns(r)
-	}
-	return n
-}
-
-// runeColumns counts all that may be wide as wide: from Hangul on, with the
+// cut returns s in at most width columns of a terminal, its end given up for "…"
+// if need be. All that may be wide counts as wide: from Hangul on, with the
 // scripts of East Asia and the emoji.
-func runeColumns(r rune) int {
-	if r < 0x1100 || r == '…' || r == '█' {
-		return 1
-	}
-	return 2
-}
-
-// cut returns s in at most width columns, its end given up for "…" if need be.
 func cut(s string, width int) string {
-	if columns(s) <= width {
-		return s
-	}
-	used := 1
+	used, room := 0, 0 // room: how many bytes leave a column for "…"
 	for i, r := range s {
-		if used += runeColumns(r); used > width {
-			return s[:i] + "…"
+		if used < width {
+			room = i
+		}
+		used++
+		if r >= 0x1100 && r != '…' && r != '█' {
+			used++
+		}
+		if used > width {
+			return s[:room] + "…"
 		}
 	}
 	return s

@@ -1,11 +1,14 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"net/url"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,88 +35,172 @@ With --show, say how each job is understood: the limits it falls under, what it
 costs, its times and retries. Secrets are hidden.`,
 		Example: `  agentlimit validate jobs.yaml
   agentlimit validate --show limits.yaml bulk.jsonl | less`,
-		Args:              someFiles,
-		ValidArgsFunction: completeFiles,
-		RunE: func(_ *cobra.Command, args []string) error {
-			o.files = args
-			return validate(o)
-		},
+		RunE: func(*cobra.Command, []string) error { return validate(o) },
 	}
-	c.Flags().SortFlags = false
+	o.onFiles(c)
 	c.Flags().BoolVar(&o.show, "show", false, "show each job as it is understood")
 	o.addFlags(c.Flags())
 	return c
 }
 
 func (p *program) validate(o *validateOptions) error {
-	spec, err := o.load(p.stdin)
+	spec, err := p.load(&o.loadOptions, false)
 	if err != nil {
 		return err
 	}
-	for _, w := range spec.Warnings {
-		p.voice.say(slog.LevelWarn, fmt.Sprint(w))
-	}
 	if o.show {
-		if err := p.print(showGlobal(spec)); err != nil {
+		if err := p.print(fmt.Sprintf("global: %d at once\n\n", cmp.Or(spec.Global, defaultGlobal))); err != nil {
 			return err
 		}
 	}
-	seen, bad := newCensus(), int64(0)
+	var jobs, bad int64
+	keys := make(map[limits.Key]bool)
 	for {
 		j, err := spec.Source.Next()
-		if err == io.EOF {
-			break
-		}
-		if invalid, found := errors.AsType[*jobspec.Invalid](err); found {
+		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
+		switch {
+		case err == io.EOF && bad > 0:
+			return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
+		case err == io.EOF:
+			return p.print("ok: " + many(jobs, "job") + countKeys(keys) + "\n")
+		case isInvalid:
 			if bad++; bad <= shownInvalid {
 				p.voice.fail(invalid)
 			}
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
-		seen.add(j, &spec.Limits)
+		jobs++
+		needs := j.Needs(nil, &spec.Limits)
+		for _, need := range needs {
+			keys[need.Key] = true
+		}
 		if o.show {
-			if err := p.print(showJob(j, &spec.Limits)); err != nil {
+			if err := p.print(showJob(j, needs)); err != nil {
 				return err
 			}
 		}
 	}
-	if bad > 0 {
-		return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
+}
+
+// countKeys counts keys by kind, as the rest of a list.
+func countKeys(keys map[limits.Key]bool) (list string) {
+	var kinds [limits.Pair]int64
+	for key := range keys {
+		kinds[key.Kind]++
 	}
-	return p.print(seen.String())
-}
-
-// census counts jobs and the keys they need.
-type census struct {
-	jobs  int64
-	keys  map[limits.Key]bool
-	kinds [limits.Pair]int64
-	needs []limits.Need // memory to use again
-}
-
-func newCensus() *census { return &census{keys: make(map[limits.Key]bool)} }
-
-func (c *census) add(j *jobspec.Job, table *limits.Table) {
-	c.jobs++
-	c.needs = j.Needs(c.needs[:0], table)
-	for _, need := range c.needs {
-		if !c.keys[need.Key] {
-			c.keys[need.Key] = true
-			c.kinds[need.Key.Kind]++
-		}
-	}
-}
-
-// String tells what was counted.
-func (c *census) String() string {
-	parts := []string{"ok: " + many(c.jobs, "job")}
-	for kind, n := range c.kinds {
+	for kind, n := range kinds {
 		if n > 0 {
-			parts = append(parts, many(n, limits.Kind(kind).String()))
+			list += ", " + many(n, limits.Kind(kind).String())
 		}
 	}
-	return strings.Join(parts, ", ") + "\n"
+	return list
+}
+
+// targetWidth is how much of a command is shown, in columns.
+const targetWidth = 50
+
+// showJob says how a job is understood: what it calls, the limit of each key it
+// needs and what it costs there, its times, and when it is tried again.
+func showJob(j *jobspec.Job, needs []limits.Need) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  (%s)\n", printable(j.ID), printable(target(j)), j.Pos)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(needs) == 0 {
+		fmt.Fprintln(w, "  no host, account or pool")
+	}
+	for _, need := range needs {
+		fmt.Fprintf(w, "  %s\t%s\n", printable(need.Key.String()), showNeed(need))
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "  %s\n", strings.Join(showTimes(j), ", "))
+	fmt.Fprintf(&b, "  %s\n\n", showRetry(j.Retry))
+	return b.String()
+}
+
+// showNeed spells a limit as it will be kept, and what the job takes of its bucket.
+func showNeed(n limits.Need) string {
+	var parts []string
+	if most := n.Limit.Concurrency; most > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", most))
+	}
+	if rate := n.Limit.Rate; rate != (limits.Rate{}) {
+		parts = append(parts, rate.String(), fmt.Sprintf("burst %d, cost %d", n.Limit.Burst, n.Cost))
+	}
+	if len(parts) == 0 {
+		return "no limit"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func showTimes(j *jobspec.Job) []string {
+	parts := []string{"no timeout"}
+	if j.Timeout > 0 {
+		parts[0] = "timeout " + exact(j.Timeout)
+	}
+	if j.NotBefore.Set {
+		parts = append(parts, "not before "+showWhen(j.NotBefore))
+	}
+	if j.Deadline.Set {
+		parts = append(parts, "deadline "+showWhen(j.Deadline))
+	}
+	if j.Priority != 0 {
+		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
+	}
+	return parts
+}
+
+func showWhen(w jobspec.When) string {
+	if w.At.IsZero() {
+		return exact(w.After) + " after the start"
+	}
+	return w.At.Format(time.RFC3339Nano)
+}
+
+func showRetry(r jobspec.Retry) string {
+	if r.Attempts == 1 {
+		return "1 attempt"
+	}
+	wait := "no wait on a pause"
+	if r.MaxWait > 0 {
+		wait = "at most " + exact(r.MaxWait) + " on a pause"
+	}
+	return fmt.Sprintf("up to %d attempts, backoff %s to %s, %s", r.Attempts, exact(r.Initial), exact(r.Max), wait)
+}
+
+// target is what a job calls, its secrets hidden.
+func target(j *jobspec.Job) string {
+	switch {
+	case j.HTTP != nil:
+		return j.HTTP.Method + " " + showURL(hide(j.HTTP.URL, j.Secrets))
+	case j.Exec.Shell != "":
+		text, _, more := strings.Cut(strings.TrimSpace(hide(j.Exec.Shell, j.Secrets)), "\n")
+		if more {
+			text += " …"
+		}
+		return "shell " + cut(text, targetWidth)
+	}
+	return "exec " + cut(hide(strings.Join(j.Exec.Argv, " "), j.Secrets), targetWidth)
+}
+
+// showURL leaves out what a URL may hold besides its path.
+func showURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil { // a secret was where it cannot be hidden
+		return "…"
+	}
+	u.User, u.Fragment = nil, ""
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	return u.String()
+}
+
+// hide puts *** where a secret is.
+func hide(s string, secrets []string) string {
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, "***")
+	}
+	return s
 }

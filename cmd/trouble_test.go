@@ -14,12 +14,12 @@ func TestSaidBy(t *testing.T) {
 		{"an error that is a text", `{"error":"no units left"}`, "no units left"},
 		{"a detail, as RFC 9457 has it", `{"title":"Too many","detail":"no units left"}`, "no units left"},
 		{"JSON without a reason", `{"code":17,"message":{"de":"nichts"}}`, ""},
-		{"JSON that is no object", `["no units left"]`, ""},
+		{"JSON that is no object is text", `["no units left"]`, `["no units left"]`},
 		{"text", "  no units left\nask sales\n", "no units left"},
 		{"JSON that was cut off is text", `{"error":{"message":"no un`, `{"error":{"message":"no un`},
 		{"the first line of a message", `{"message":"\n no units left \nask sales"}`, "no units left"},
 		{"nothing that a terminal obeys", "no \x1b[2Junits", `no \x1b[2Junits`},
-		{"at most 200 bytes", strings.Repeat("é", 150), strings.Repeat("é", 98) + "…"},
+		{"at most 200 columns", strings.Repeat("é", 250), strings.Repeat("é", 199) + "…"},
 		{"nothing", "", ""},
 	} {
 		if got := saidBy(&results.HTTP{Body: test.body}); got != test.want {

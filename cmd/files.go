@@ -1,0 +1,75 @@
+package cmd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentlimit/runner/results"
+)
+
+// whole is a file that appears whole or not at all, with the mode 0600: until
+// [whole.close] it is a hidden one beside its place. A link stays one.
+type whole struct {
+	*os.File
+	place string // empty: it is a device or pipe, and written to as it is
+}
+
+// create opens a whole file. Its errors leave it to the caller to name the file.
+func create(path string) (w *whole, err error) {
+	w = &whole{place: path}
+	if isStream(path) {
+		w.place = ""
+		w.File, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		return w, pathless(err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		w.place = real
+	}
+	w.File, err = os.CreateTemp(filepath.Dir(w.place), "."+filepath.Base(w.place)+".*.tmp") // 0600
+	return w, pathless(err)
+}
+
+// isStream reports whether path is no place for a file: others have it open.
+func isStream(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")
+}
+
+// close has the file appear if err, what was met while it was written, is nil;
+// else what was there before stays.
+func (w *whole) close(err error) error {
+	if w.place == "" {
+		return errors.Join(err, w.Close())
+	}
+	err = errors.Join(err, w.Sync(), w.Close())
+	if err == nil {
+		err = os.Rename(w.Name(), w.place)
+	}
+	if err != nil {
+		os.Remove(w.Name())
+	}
+	return pathless(err)
+}
+
+// pathless is err without the name of the file.
+func pathless(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}
+
+// sameFile returns the first of others that is the same file as path, by whatever
+// spelling or link, though there may be no file yet; else "".
+func sameFile(path string, others ...string) string {
+	for _, other := range others {
+		a, _ := filepath.Abs(path)
+		if b, _ := filepath.Abs(other); a == b {
+			return other
+		}
+	}
+	return results.SameFile(path, others)
+}
