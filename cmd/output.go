@@ -119,9 +119,9 @@ func (s *session) settle(out *output, sent []results.Sent) error {
 		}
 		lost++
 		r := &results.Record{
-			Run: job.Run, ID: job.ID, Status: results.Unknown, Kind: "http", Hash: job.Hash,
+			Run: job.Run, ID: job.ID, Status: results.Unknown, Kind: job.Kind, Hash: job.Hash,
 			EndedAt: results.Time{Time: time.Now()},
-			Error:   &results.Error{Kind: "killed", Message: "sent, and the run ended before the answer"},
+			Error:   &results.Error{Kind: "killed", Message: "under way when its run was killed"},
 		}
 		if err := out.Append(r); err != nil {
 			return err
@@ -137,9 +137,9 @@ func (s *session) settle(out *output, sent []results.Sent) error {
 // were says how many jobs were something.
 func were(n int) string {
 	if n == 1 {
-		return "1 job that must not be sent twice was"
+		return "1 job that must not run twice was"
 	}
-	return fmt.Sprintf("%d jobs that must not be sent twice were", n)
+	return fmt.Sprintf("%d jobs that must not run twice were", n)
 }
 
 // existing refuses a results file that must not be started anew by chance.

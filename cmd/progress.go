@@ -35,7 +35,7 @@ const (
 // and people.
 func (p *program) progressMode(o *runOptions) string {
 	unfit := os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb" ||
-		o.output == stdout && term.IsTerminal(handle(p.stdout)) // records and bar would mix
+		o.output == stdout // what reads the records may write to the same terminal
 	switch {
 	case o.quiet || o.progress == "none":
 		return "none"

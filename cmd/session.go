@@ -116,7 +116,7 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	defer abort(nil)
 	if inflight != nil {
 		s.Sending = func(j *jobspec.Job) error {
-			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Hash: j.Hash})
+			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Kind: j.Kind(), Hash: j.Hash})
 			if err != nil {
 				abort(&broken{err})
 			}
@@ -164,8 +164,12 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 	}
 	account := s.account(sum, err)
 	s.voice.tell(slog.LevelInfo, counted(sum, s.total), summarize(sum, s.total, s.watch.troubles, time.Since(s.began)), "summary", account)
-	if sum.Ended[results.Unknown] > 0 && s.output != stdout {
+	switch {
+	case s.output == stdout:
+	case sum.Ended[results.Unknown] > 0:
 		s.voice.hint("--resume --retry-unknown repeats the jobs of unknown fate")
+	case unstarted(sum, s.total) > 0 || sum.Ended[results.Interrupted] > 0:
+		s.voice.hint("--resume goes on with what is left")
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	shownKeys     = 10 // of each kind
 	shownTroubles = 5
 	shownCauses   = 2
-	keyWidth      = 28
+	keyWidth      = 60
 )
 
 // statuses in the order in which they are told.
@@ -52,8 +52,8 @@ func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.D
 		fmt.Fprintf(&b, "  and %d more kinds of trouble: see the results\n", more)
 	}
 	if len(sum.Keys) > 0 {
-		for line := range strings.Lines(keyTable(sum.Keys, took)) {
-			fmt.Fprintln(&b, strings.TrimRight(cut(strings.TrimSuffix(line, "\n"), lineWidth), " "))
+		for line := range strings.Lines(keyTable(sum.Keys)) {
+			fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
 		}
 	}
 	return b.String()
@@ -95,7 +95,7 @@ func unstarted(sum runner.Summary, total int64) int64 {
 }
 
 // keyTable has a line for each key that was used, the most used of each kind.
-func keyTable(keys []runner.KeyStats, took time.Duration) string {
+func keyTable(keys []runner.KeyStats) string {
 	slices.SortStableFunc(keys, func(a, b runner.KeyStats) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started))
 	})
@@ -105,7 +105,7 @@ func keyTable(keys []runner.KeyStats, took time.Duration) string {
 	var count [limits.Pair]int64
 	for _, k := range keys {
 		if count[k.Key.Kind]++; count[k.Key.Kind] <= shownKeys {
-			fmt.Fprintln(w, keyRow(k, took))
+			fmt.Fprintln(w, keyRow(k))
 		}
 	}
 	for kind, n := range count {
@@ -117,13 +117,10 @@ func keyTable(keys []runner.KeyStats, took time.Duration) string {
 	return table.String()
 }
 
-func keyRow(k runner.KeyStats, took time.Duration) string {
+func keyRow(k runner.KeyStats) string {
 	rate := "-"
-	if took >= time.Second { // below it says little
-		rate = fmt.Sprintf("%.3g/s", float64(k.Started)/took.Seconds())
-	}
 	if k.Limit.Rate != (limits.Rate{}) {
-		rate += " of " + k.Limit.Rate.String()
+		rate = k.Limit.Rate.String()
 	}
 	name := cut(printable(k.Key.String()), keyWidth)
 	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, waited(k.Waited))

@@ -32,9 +32,9 @@ func TestSummarize(t *testing.T) {
 	want := `agentlimit: 25 succeeded, 3 failed, 2 deferred, 7 not started in 10s
   failed: a: account/team-a: status 500
   failed: 2 jobs, such as b: exit code 1\x1b[2J
-  key                           starts  peak  rate         jobs waited for
-  host/api.example.com          30      4/4   3/s of 10/s  host 1m21s, rate 3s
-  account/team-a-with-a-name-…  30      3     3/s
+  key                                                      starts  peak  rate  jobs waited for
+  host/api.example.com                                     30      4/4   10/s  host 1m21s, rate 3s
+  account/team-a-with-a-name-that-is-too-long-for-a-table  30      3     -
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("summarize (-want +got):\n%s", diff)

@@ -45,7 +45,9 @@ costs, its times and retries. Secrets are hidden.`,
 
 func (p *program) validate(o *validateOptions) error {
 	spec, err := p.load(&o.loadOptions, false)
-	if err != nil {
+	if all, found := errors.AsType[jobspec.Errors](err); found {
+		return errors.New(all.All())
+	} else if err != nil {
 		return err
 	}
 	if o.show {

@@ -33,13 +33,18 @@ const (
 	maxErrors   = 1000
 )
 
+// All lists every error, one a line.
+func (e Errors) All() string { return e.list(len(e)) }
+
 // Error lists the first ten, one a line, and says how many more there are.
-func (e Errors) Error() string {
+func (e Errors) Error() string { return e.list(shownErrors) }
+
+func (e Errors) list(most int) string {
 	var lines []string
-	for _, one := range e[:min(len(e), shownErrors)] {
+	for _, one := range e[:min(len(e), most)] {
 		lines = append(lines, one.Error())
 	}
-	if more := len(e) - shownErrors; more > 0 {
+	if more := len(e) - most; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")

@@ -71,6 +71,14 @@ type Job struct {
 	Pos     Position
 }
 
+// Kind returns "http" or "exec".
+func (j *Job) Kind() string {
+	if j.Exec != nil {
+		return "exec"
+	}
+	return "http"
+}
+
 // Needs appends to dst what the job takes from each key, in admission order.
 func (j *Job) Needs(dst []limits.Need, table *limits.Table) []limits.Need {
 	add := func(kind limits.Kind, name string, cost int64) {

@@ -212,12 +212,8 @@ func reason(d schedule.Deferral) string {
 
 // record returns the record of a job that ended at a time.
 func (t *task) record(r *run, status results.Status, ended limits.Time) *results.Record {
-	kind := "http"
-	if t.job.Exec != nil {
-		kind = "exec"
-	}
 	return &results.Record{
-		Run: r.cfg.Run, ID: t.job.ID, Status: status, Kind: kind,
+		Run: r.cfg.Run, ID: t.job.ID, Status: status, Kind: t.job.Kind(),
 		Host: t.job.Host, Account: t.job.Account, Pools: t.job.Pools, Labels: t.job.Labels,
 		Deadline: results.At(t.Deadline), Hash: t.job.Hash,
 		QueuedAt: results.At(t.queued), EndedAt: results.At(ended), Attempts: t.attempts,

@@ -26,6 +26,7 @@ type Inflight struct {
 type Sent struct {
 	Run  string `json:"run"`
 	ID   string `json:"id"`
+	Kind string `json:"kind"`
 	Hash string `json:"hash"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestInflightOutlivesItsRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	sent := []Sent{{"run-1", "a", "sha256:1"}, {"run-1", "b\n", "sha256:2"}}
+	sent := []Sent{{"run-1", "a", "http", "sha256:1"}, {"run-1", "b\n", "exec", "sha256:2"}}
 	f := NewInflight(path)
 	for _, s := range sent {
 		if err := f.Add(s); err != nil {
