@@ -20,13 +20,17 @@ func (r *run) loop(ctx context.Context) {
 	defer timer.Stop()
 	var lastCalls <-chan time.Time
 	stop, kill := ctx.Done(), r.cfg.Kill.Done()
+	r.readAhead(stop)
 	for {
 		r.settle()
 		if r.done() {
 			break
 		}
 		r.arm(timer)
+		records, first := r.toWrite()
 		select {
+		case records <- first:
+			r.unwritten = r.unwritten[1:]
 		case in := <-r.wanted():
 			r.arrive(in)
 		case e := <-r.ends:
@@ -53,6 +57,41 @@ func (r *run) loop(ctx context.Context) {
 	r.abandon()
 }
 
+// soon is how long the next job may take to be read and still be one of those that
+// are ranked before the first start.
+const soon = 20 * time.Millisecond
+
+// readAhead takes the jobs that are there already, as a file's are, so that the
+// first to start is the best-ranked of them, and not the first that was read.
+func (r *run) readAhead(stop <-chan struct{}) {
+	late := time.NewTimer(soon)
+	defer late.Stop()
+	for r.wanted() != nil {
+		select {
+		case in := <-r.wanted():
+			r.arrive(in)
+			late.Reset(soon)
+		case <-late.C:
+			return
+		case <-stop:
+			return
+		}
+	}
+}
+
+// maxUnwritten is how many records may wait for a slow reader of the results before
+// nothing more is started.
+const maxUnwritten = 1024
+
+// toWrite returns the first record that waits to be written, and the channel it is
+// to be sent on: nil if there is none.
+func (r *run) toWrite() (chan<- *results.Record, *results.Record) {
+	if len(r.unwritten) == 0 {
+		return nil, nil
+	}
+	return r.records, r.unwritten[0]
+}
+
 // errStopped is why attempts are cancelled when the grace runs out.
 var errStopped = errors.New("the run was stopped")
 
@@ -76,7 +115,7 @@ const maxBurst = 256
 
 // wanted returns the channel of jobs if there is room for one more.
 func (r *run) wanted() <-chan incoming {
-	if r.stopped || r.allRead || r.schedule.Waiting() >= r.cfg.Queue {
+	if r.stopped || r.allRead || r.schedule.Waiting() >= r.cfg.Queue || len(r.unwritten) > maxUnwritten {
 		return nil
 	}
 	return r.jobs
@@ -124,7 +163,7 @@ func (r *run) settle() {
 		return
 	}
 	free := r.cfg.Global - r.underWay
-	if r.stopped {
+	if r.stopped || len(r.unwritten) > maxUnwritten {
 		free = 0
 	}
 	if batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free); batch != nil {
@@ -238,7 +277,7 @@ func (r *run) gaveUp(t *task, record *results.Record) {
 	r.record(record)
 }
 
-// record hands a record to the writer.
+// record has the writer write a record, now or when it comes to it.
 func (r *run) record(record *results.Record) {
 	var failures int64
 	r.cfg.Stats.update(func(s *Summary) {
@@ -249,7 +288,17 @@ func (r *run) record(record *results.Record) {
 		}
 		failures = s.Failures
 	})
-	r.records <- record
+	// The loop never waits for the writer: it has signals and deadlines to keep.
+	r.unwritten = append(r.unwritten, record)
+	for records, first := r.toWrite(); first != nil; records, first = r.toWrite() {
+		select {
+		case records <- first:
+			r.unwritten = r.unwritten[1:]
+			continue
+		default:
+		}
+		break
+	}
 	r.ended++
 	if !r.stopped && r.cfg.MaxFailures.reached(failures, r.ended) {
 		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })

@@ -49,12 +49,36 @@ func Run(ctx context.Context, cfg Config) error {
 	close(r.quit)
 	close(r.batches)
 	close(r.starts)
-	close(r.records)
 	_ = r.workers.Wait() // workers return no error: theirs are in the records
-	if err := around.Wait(); r.err == nil {
+	err := r.handOver(&around)
+	if r.err == nil {
 		r.err = err
 	}
 	return r.err
+}
+
+// handOver waits until every record is written and returns the writer's error. A
+// killed run does not wait for a reader that has stalled.
+func (r *run) handOver(around *errgroup.Group) error {
+	over := make(chan error, 1)
+	go func() {
+		for _, record := range r.unwritten {
+			r.records <- record
+		}
+		close(r.records)
+		over <- around.Wait()
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-r.cfg.Kill.Done():
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(time.Second):
+		return errors.New("write results: whoever reads them has stalled")
+	}
 }
 
 // run is one run under way. Only the loop uses what has no comment to say
@@ -78,6 +102,8 @@ type run struct {
 	records chan *results.Record // loop -> write
 	broken  chan error           // write -> loop, once
 
+	unwritten []*results.Record // that the writer has not taken yet
+
 	reply    limits.Reply // the loop's, but speak's while asking
 	asking   bool         // a batch is under way
 	lost     bool         // the coordinator does not answer: nothing more is asked
@@ -86,6 +112,7 @@ type run struct {
 	underWay int
 	watchAt  limits.Time                // when to look for the longest wait again
 	pauses   map[limits.Key]limits.Time // that were told of
+	nextEnd  limits.Time                // when to look for pauses that have ended
 	ended    int64                      // jobs
 	err      error                      // why the run cannot go on
 }

@@ -482,3 +482,53 @@ func TestStoppedRunDoesNotCallWhatItWouldRepeatFailed(t *testing.T) {
 		}
 	})
 }
+
+// stuck is a sink whose reader has stalled.
+type stuck struct{ free chan struct{} }
+
+func (s stuck) Append(...*results.Record) error { <-s.free; return nil }
+
+func TestStalledReaderOfRecordsDoesNotMakeTheRunDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var js []*jobspec.Job
+		for i := range 5000 {
+			js = append(js, job(i, "quick", ""))
+		}
+		long := job(5000, "long", "")
+		long.HTTP.URL = "http://long/"
+		w := newWorld(caps(t, 50, 50), caller(func(ctx context.Context, a call.Attempt) call.Outcome {
+			if a.Job == long {
+				return takes(time.Hour)(ctx, a)
+			}
+			return fine
+		}), append(js, long)...)
+		s := stuck{make(chan struct{})}
+		defer close(s.free)
+		w.Records, w.Queue = s, 10_000
+		ctx, stop := context.WithCancel(t.Context())
+		kill, end := context.WithCancel(t.Context())
+		w.Kill = kill
+		time.AfterFunc(time.Second, stop)
+		time.AfterFunc(10*time.Second, end)
+		began := time.Now()
+		err := runner.Run(ctx, w.Config)
+		if took := time.Since(began); err == nil || took != 11*time.Second {
+			t.Errorf("Run: %v after %v, want it to give the stalled reader a second after the kill", err, took)
+		}
+		if sum := w.Stats.Summary(); sum.Ended[results.Interrupted] != 1 || sum.UnderWay != 0 || sum.Ended[results.Succeeded] > 2000 {
+			t.Errorf("summary %+v, want the long job ended by the grace, and not all jobs started", sum)
+		}
+	})
+}
+
+func TestFirstToStartIsTheBestRankedOfAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		low, urgent := job(1, "h", "a"), job(2, "h", "b")
+		urgent.Priority = 5
+		w := newWorld(caps(t, 1, 1), takes(time.Second), low, urgent)
+		w.run(t, t.Context())
+		if first := w.sink.records[0]; first.ID != "job-2" {
+			t.Errorf("first to end is %s, want the one with the higher priority, though it was read second", first.ID)
+		}
+	})
+}

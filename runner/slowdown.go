@@ -60,6 +60,7 @@ type Pause struct {
 func (r *run) paused(key limits.Key, until limits.Time, why string) {
 	if until > r.pauses[key] {
 		r.pauses[key] = until
+		r.nextEnd = min(r.nextEnd, until)
 		r.tell(Pause{Key: key, Until: until.Wall(), Why: why})
 	}
 }
@@ -73,17 +74,25 @@ func whyPaused(o call.Outcome) string {
 }
 
 // tellEnded tells of the pauses that have ended, and returns when the next one will.
+// There may be thousands: they are looked through at most every 50 ms.
 func (r *run) tellEnded(now limits.Time) limits.Time {
-	next := limits.Never
+	if len(r.pauses) == 0 {
+		return limits.Never
+	}
+	if now < r.nextEnd {
+		return r.nextEnd
+	}
+	r.nextEnd = limits.Never
 	for key, until := range r.pauses {
 		if until <= now {
 			delete(r.pauses, key)
 			r.tell(Pause{Key: key, Until: until.Wall(), Over: true})
 			continue
 		}
-		next = min(next, until)
+		r.nextEnd = min(r.nextEnd, until)
 	}
-	return next
+	r.nextEnd = max(r.nextEnd, now.Add(50*time.Millisecond))
+	return r.nextEnd
 }
 
 func (r *run) tell(p Pause) {

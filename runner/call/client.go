@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,9 @@ type Config struct {
 	Grace time.Duration
 	// HideQuery names further query keys whose values are never recorded.
 	HideQuery []string
+	// Keep are paths of files that no job may replace with its output, whether or
+	// not they exist yet.
+	Keep []string
 }
 
 // Client makes attempts of requests and of commands. It keeps connections to
@@ -123,17 +125,13 @@ func (c *Client) try(ctx context.Context, t *attempt) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	var save *os.File
-	if path := t.Job.Output.Save; path != "" {
-		// Beside its place, so a process that is killed may leave a hidden temporary
-		// file, but never half of the real one. Its mode is 0600.
-		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-		if err != nil {
-			return cannot("file", "save output", err)
-		}
-		defer os.Remove(f.Name()) // unless it was committed
-		defer f.Close()
-		save = f
+	save, err := c.saveFile(t.Job.Output.Save)
+	if err != nil {
+		return cannot("file", "save output", err)
+	}
+	if save != nil {
+		defer os.Remove(save.Name()) // unless it was committed
+		defer save.Close()
 	}
 	if t.Job.HTTP != nil {
 		return c.request(ctx, t, t.newCapture(save))

@@ -65,7 +65,9 @@ func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
 	return r
 }
 
-// urlSecrets returns what is hidden in a URL, since a server may echo it.
+// urlSecrets returns what is hidden in a URL, since a server may echo it. Short
+// ones are left out, since everything else that is recorded may hold them by
+// chance; within URLs they are hidden by their place.
 func (r *redactor) urlSecrets(raw string) (secrets []string) {
 	if r.urls(raw) == raw {
 		return nil
@@ -79,7 +81,7 @@ func (r *redactor) urlSecrets(raw string) (secrets []string) {
 			}
 		}
 	}
-	return secrets
+	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < minSearched })
 }
 
 // spellings returns the forms that a secret may come back in: as written,

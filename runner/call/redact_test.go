@@ -93,6 +93,20 @@ func TestRedactLine(t *testing.T) {
 	}
 }
 
+func TestRedactShortURLSecrets(t *testing.T) {
+	for _, test := range []struct{ about, url, line, want string }{
+		{"a short password garbles nothing", "http://p:h@h/api", "GET http://p:h@h/api", "GET http://***@h/api"},
+		{"nor does a short query value", "http://h/api?key=h", "GET http://h/api?key=h", "GET http://h/api?key=***"},
+		{"seven bytes are short", "http://u:seven-7@h/", "seven-7 u:seven-7", "seven-7 u:seven-7"},
+		{"eight are not", "http://u:eight--8@h/?sig=value--8", "eight--8 value--8", "*** ***"},
+	} {
+		r := newRedactor(httpJob(test.url), hideKeys(nil))
+		if got := r.line(test.line); got != test.want {
+			t.Errorf("%s: line(%q) for a job of %s = %q, want %q", test.about, test.line, test.url, got, test.want)
+		}
+	}
+}
+
 func TestRedactHTTP(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

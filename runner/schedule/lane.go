@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
 
 	"agentlimit/limits"
@@ -15,6 +16,8 @@ type lane struct {
 	pair      limits.Key
 	pairPause limits.Time
 	jobs      heap[*Job]
+	later     []*Job      // of its jobs, those that are not yet due
+	samePair  *lane       // the next lane of the same host and account
 	jobsIn    int         // jobs that wait here, are not yet due, or run
 	since     limits.Time // when it last started a job; before it came to be if never
 	rank      limits.Rank // of its head; right while it has one
@@ -88,6 +91,9 @@ func (l *lane) placeIn(k *key) *int32 {
 // for its turn on a key that was used up after the look; if none was, it waited for
 // the global cap.
 func (l *lane) settle(now limits.Time) {
+	if now <= l.settled {
+		return // a decision from before the last look, which came late
+	}
 	cause := l.cause
 	if end := l.pauseEnd(); cause == Pause && end < now {
 		l.waited[Pause] += max(0, end-l.settled)
@@ -210,6 +216,7 @@ func (s *Schedule) laneOf(j *Job, now limits.Time) *lane {
 	if j.Host != "" && j.Account != "" {
 		l.pair = limits.PairKey(j.Host, j.Account)
 		l.pairPause = s.pauses[l.pair]
+		l.samePair, s.pairs[l.pair] = s.pairs[l.pair], l
 	}
 	if len(l.keys) == 0 {
 		l.keys = append(l.keys, s.none)
@@ -221,4 +228,28 @@ func (s *Schedule) laneOf(j *Job, now limits.Time) *lane {
 	}
 	s.lanes[id] = l
 	return l
+}
+
+// unlinkPair takes a lane that goes off the list of its pair.
+func (s *Schedule) unlinkPair(l *lane) {
+	if l.pair == (limits.Key{}) {
+		return
+	}
+	first := s.pairs[l.pair]
+	if first != l {
+		for first.samePair != l {
+			first = first.samePair
+		}
+		first.samePair = l.samePair
+		return
+	}
+	if s.pairs[l.pair] = l.samePair; l.samePair == nil {
+		delete(s.pairs, l.pair)
+	}
+}
+
+// notLater takes a job off the list of those that are not yet due.
+func (l *lane) notLater(j *Job) {
+	i := slices.Index(l.later, j)
+	l.later = slices.Delete(l.later, i, i+1)
 }

@@ -137,26 +137,36 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 		k.extend(until)
 		s.saversChanged(k, nil)
 	}
-	if key.Kind == limits.Pair {
-		for _, l := range s.lanes {
-			if l.pair == key {
-				l.pairPause = until
-				s.savedInVain(l)
+	for _, l := range s.lanesOf(key) {
+		if key.Kind == limits.Pair {
+			l.pairPause = until
+			s.savedInVain(l)
+		}
+		if l.jobs.len() > 0 { // from now on it is the pause that they wait for
+			l.blame(Pause, key, now)
+		}
+		for _, j := range slices.Concat(l.jobs.items, l.later) {
+			if r, late := s.late(j, now); late {
+				s.deferJob(j, r)
 			}
 		}
 	}
-	for _, l := range s.lanes { // from now on it is the pause that they wait for
-		if l.jobs.len() > 0 && (l.pair == key || slices.Contains(l.names, key)) {
-			l.blame(Pause, key, now)
+}
+
+// lanesOf returns the lanes that a pause of the key holds.
+func (s *Schedule) lanesOf(key limits.Key) (all []*lane) {
+	if key.Kind == limits.Pair {
+		for l := s.pairs[key]; l != nil; l = l.samePair {
+			all = append(all, l)
+		}
+		return all
+	}
+	for _, l := range s.lanes {
+		if slices.Contains(l.names, key) {
+			all = append(all, l)
 		}
 	}
-	var all []*Job
-	s.Each(func(j *Job) { all = append(all, j) })
-	for _, j := range all {
-		if r, late := s.late(j, now); late && j.phase != claimed {
-			s.deferJob(j, r)
-		}
-	}
+	return all
 }
 
 // prunePauses forgets the pauses that have ended, once there are many.

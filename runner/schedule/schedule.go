@@ -85,6 +85,7 @@ type Schedule struct {
 
 	lanes  map[laneID]*lane
 	keys   map[limits.Key]*key
+	pairs  map[limits.Key]*lane       // the first lane of each host and account
 	none   *key                       // that lanes without any key stand in
 	pauses map[limits.Key]limits.Time // of every key that is paused, and some that were
 
@@ -112,6 +113,7 @@ func New(limitOf func(limits.Key) limits.Limit) *Schedule {
 		limitOf: limitOf,
 		lanes:   make(map[laneID]*lane),
 		keys:    make(map[limits.Key]*key),
+		pairs:   make(map[limits.Key]*lane),
 		pauses:  make(map[limits.Key]limits.Time),
 		ready: heap[*key]{
 			before: func(a, b *key) bool { return a.hope.Before(b.hope) },
@@ -156,6 +158,7 @@ func (s *Schedule) Add(j *Job, now, due limits.Time, cause Cause) {
 		return
 	}
 	j.phase = notDue
+	j.lane.later = append(j.lane.later, j)
 	s.due.push(j)
 }
 
@@ -178,7 +181,10 @@ func (s *Schedule) enqueue(j *Job, now limits.Time) {
 func (s *Schedule) takeOut(j *Job) {
 	l := j.lane
 	s.unwatch(j)
-	s.due.remove(j)
+	if j.phase == notDue {
+		s.due.remove(j)
+		l.notLater(j)
+	}
 	head := j.inLane == 0
 	l.jobs.remove(j)
 	j.phase = away
@@ -223,6 +229,7 @@ func (s *Schedule) leave(j *Job) {
 		return
 	}
 	delete(s.lanes, l.id)
+	s.unlinkPair(l)
 	for _, k := range l.keys {
 		if k.lanesIn--; k.lanesIn == 0 && k != s.none {
 			s.dropUnused(k)
@@ -248,6 +255,7 @@ func (s *Schedule) Tick(now limits.Time) {
 	for s.due.len() > 0 && s.due.top().due <= now {
 		j := s.due.top()
 		s.due.remove(j)
+		j.lane.notLater(j)
 		j.own[j.dueFor] = now - j.added
 		s.enqueue(j, now)
 	}

@@ -280,3 +280,24 @@ func TestWaitsTellPausesFromTokens(t *testing.T) {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }
+
+// TestWaitsAreNotNegative has a reply come late: its moment is before one at which
+// the lane was looked at since.
+func TestWaitsAreNotNegative(t *testing.T) {
+	s := newSim(t, table(t, entry{kind: limits.Host, pattern: "h", concurrency: 5}), 100)
+	add := func(seq int64, now limits.Time) {
+		s.schedule.Add(&schedule.Job{Seq: seq, Host: "h", Deadline: limits.Never}, now, 0, schedule.NotBefore)
+	}
+	add(1, 0)
+	batch := s.schedule.Ask(10, 10)
+	add(2, 30)
+	s.state.Sync(20, batch, &s.reply)
+	s.schedule.Answer(&s.reply)
+	for _, start := range s.schedule.Started() {
+		for cause, wait := range start.Waited {
+			if wait < 0 {
+				t.Errorf("waited %d for cause %d, want no negative part", wait, cause)
+			}
+		}
+	}
+}
