@@ -158,7 +158,7 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 	switch {
 	case sameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
 		err = errors.New("it is a file that this run reads or writes already")
-	case isStream(s.deferredOut):
+	case s.deferredOut == stdout, isStream(s.deferredOut):
 		err = errors.New("it is no place for a file that appears whole or not at all")
 	default:
 		file, err = create(s.deferredOut)

@@ -29,6 +29,7 @@ type session struct {
 	began   time.Time
 	total   int64 // jobs; -1: not known
 	watch   watch
+	release func()       // lets signals have their default effect again
 	changed atomic.Int64 // jobs whose call is another one than that of their record
 }
 
@@ -36,7 +37,8 @@ type session struct {
 func (p *program) run(ctx context.Context, o *runOptions) error {
 	p.voice = newVoice(p.stderr, o.logFormat)
 	p.voice.quiet = o.quiet
-	s := &session{program: p, runOptions: o, began: time.Now()}
+	s := &session{program: p, runOptions: o, began: time.Now(), release: func() {}}
+	defer func() { s.release() }()
 	s.Stats = runner.NewStats(nil)
 	s.Run = s.began.UTC().Format("20060102T150405Z-") + strings.ToLower(rand.Text()[:6])
 	if o.summary == "" {
@@ -123,14 +125,15 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 			return err
 		}
 	}
-	soft, kill, release := s.takeSignals(ctx, s.sayStopping)
+	soft, kill, by, release := s.takeSignals(ctx, s.sayStopping)
+	s.release = release
 	tell, told := s.voice.pauses()
 	s.Kill, s.Paused, s.began = kill, tell, time.Now()
 	hide := s.voice.progress(s.progressMode(s.runOptions), s.Stats, s.total)
 	err := runner.Run(soft, s.Config)
 	hide()
 	told()
-	u := &unfinished{Summary: s.Stats.Summary(), signal: release(), deferred: s.deferredExit}
+	u := &unfinished{Summary: s.Stats.Summary(), signal: by(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
 	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
 	switch {

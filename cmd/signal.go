@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -25,22 +26,22 @@ func notify(stopping chan<- os.Signal) {
 // takeSignals ends the first context, on which nothing more starts, at the first
 // signal or with ctx, and the second, on which all that is under way ends, at the
 // second signal; a third has its default effect, whatever happens in here. It
-// calls notice at the first. The signals are taken until release is called, which
-// must be: it returns the signal that stopped the run (SIGTERM for the end of
-// ctx), and 0 if none did.
-func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill context.Context, release func() syscall.Signal) {
+// calls notice at the first. By returns the signal that stopped the run so far
+// (SIGTERM for the end of ctx), and 0 if none did. The signals are taken until
+// release is called, which must be, when all that the run has to write is written.
+func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill context.Context, by func() syscall.Signal, release func()) {
 	soft, stop := context.WithCancel(ctx)
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals, done := make(chan os.Signal, 4), make(chan struct{})
 	if p.signals {
 		notify(signals)
 	}
-	var by syscall.Signal
+	var first atomic.Int32
 	var taker sync.WaitGroup
 	taker.Go(func() {
 		select {
 		case s := <-signals:
-			by = s.(syscall.Signal)
+			first.Store(int32(s.(syscall.Signal)))
 			stop()
 			notice()
 			skipEcho(signals, done)
@@ -54,16 +55,18 @@ func (p *program) takeSignals(ctx context.Context, notice func()) (soft, kill co
 		case <-done:
 		}
 	})
-	return soft, kill, func() syscall.Signal {
+	by = func() syscall.Signal {
+		if s := first.Load(); s != 0 || ctx.Err() == nil {
+			return syscall.Signal(s)
+		}
+		return syscall.SIGTERM
+	}
+	return soft, kill, by, func() {
 		close(done)
 		taker.Wait()
 		signal.Stop(signals)
-		if by == 0 && ctx.Err() != nil {
-			by = syscall.SIGTERM
-		}
 		stop()
 		end()
-		return by
 	}
 }
 

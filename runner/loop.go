@@ -55,6 +55,8 @@ func (r *run) loop(ctx context.Context) {
 		r.takeWhatElseCame()
 	}
 	r.abandon()
+	r.nextEnd = 0
+	r.tellEnded(r.cfg.Coordinator.Now())
 }
 
 // soon is how long the next job may take to be read and still be one of those that

@@ -99,7 +99,9 @@ func (s *Schedule) granted(a asked, now limits.Time) {
 	s.unwatch(j)
 	j.phase = away
 	s.waiting--
-	s.started = append(s.started, Start{Job: j, Admitted: now, Waited: j.waited(), Keys: l.names, Costs: j.Costs})
+	waited := j.waited()
+	waited.shorten(l.settled - now)
+	s.started = append(s.started, Start{Job: j, Admitted: now, Waited: waited, Keys: l.names, Costs: j.Costs})
 	s.headChanged(l)
 	if l.jobs.len() > 0 && !l.asking {
 		s.look(l, now) // its wait counts for what blocks it now

@@ -66,6 +66,25 @@ func (w Waits) Total() limits.Time {
 	return total
 }
 
+// shorten takes away what was counted after a decision that became known late, from
+// the longest parts.
+func (w *Waits) shorten(by limits.Time) {
+	for by > 0 {
+		longest := 0
+		for cause := range w {
+			if w[cause] > w[longest] {
+				longest = cause
+			}
+		}
+		if w[longest] == 0 {
+			return
+		}
+		cut := min(by, w[longest])
+		w[longest] -= cut
+		by -= cut
+	}
+}
+
 func jobBefore(a, b *Job) bool {
 	switch {
 	case a.Priority != b.Priority:
