@@ -26,8 +26,9 @@
 // within http and exec, json and form included, and into id, host, account,
 // labels and output.save. The last five, and method, hold no secrets, so an
 // environment variable must be named in public_env there. $${ is a literal ${;
-// any other ${ is refused, and no other $ is touched. Values that were put in are
-// not looked at again; vars hold no references, though $${ counts in them too.
+// no other $ is touched, but ${file:…} and ${item:…}, which may get a meaning, are
+// refused. Values that were put in are not looked at again; vars hold no
+// references, though $${ counts in them too.
 // Text under shell is left alone: commands in a shell get all vars as VAR_NAME
 // variables.
 //

@@ -24,6 +24,10 @@ type values struct {
 	secrets []string                    // among those values, longest first
 }
 
+// sources are what a reference may begin with; $ and { in front of anything else
+// are text. Files and items are refused, so that they can get a meaning later.
+var sources = []string{"env", "file", "var", "item", "job"}
+
 // use says what a text with references is for.
 type use uint8
 
@@ -72,6 +76,11 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		}
 		if before, literal := strings.CutSuffix(text, "$"); literal {
 			b.WriteString(before + "${")
+			s = rest
+			continue
+		}
+		if source, _, colon := strings.Cut(rest, ":"); !colon || !slices.Contains(sources, source) {
+			b.WriteString(text + "${")
 			s = rest
 			continue
 		}

@@ -48,6 +48,13 @@ jobs:
 	}
 }
 
+func TestOtherDollarsInVars(t *testing.T) {
+	j := jobsOf(t, "jobs.yaml", "vars: {v: '${HOME} ${x:-y} $${env:TOKEN}'}\njobs: [{exec: {argv: [echo, '${var:v}']}}]\n")[0]
+	if got, want := j.Exec.Argv[1], "${HOME} ${x:-y} ${env:TOKEN}"; got != want {
+		t.Errorf("argv[1] = %q, want %q", got, want)
+	}
+}
+
 func TestErrorsShowNoSecret(t *testing.T) {
 	for _, fields := range []string{
 		`http: {url: "http://u:PASSWORD-3@127.0.0.1:9o01/"}`,

@@ -31,6 +31,9 @@ func TestTextsStayAsTyped(t *testing.T) {
 		{"dollar signs", "k7$USER-9", "k7$USER-9"},
 		{"doubled dollar signs", "a$$b", "a$$b"},
 		{"a literal reference", "'$${env:TOKEN}'", "${env:TOKEN}"},
+		{"a shell's spelling", "'${HOME} ${x:-y} ${file} ${ENV:x}'", "${HOME} ${x:-y} ${file} ${ENV:x}"},
+		{"a brace that nothing closes", "'${'", "${"},
+		{"a reference within what is none", "'${x:-${var:base}}'", "${x:-b}"},
 		{"dollars in front of a literal", "'$$${x}'", "$${x}"},
 	} {
 		j := one(t, "id: "+test.typed+", account: "+test.typed+", labels: {y: "+test.typed+"}, exec: {argv: [echo, "+test.typed+"], env: {off: "+test.typed+"}}")
