@@ -21,6 +21,8 @@ func environment(name string) (string, bool) {
 		"TOKEN":   "tok-1234567",
 		"LONGER":  "a-longer-secret",
 		"SHORT":   "pin",
+		"FOUR":    "Pin4",
+		"DOTTED":  "box.corp.",
 		"NEWLINE": "abc-defgh\n",
 		"LINES":   "ab\ncd",
 		"EMPTY":   "",
@@ -265,10 +267,11 @@ func TestStandardInput(t *testing.T) {
 func TestPipeGoesOnBehindBadLines(t *testing.T) {
 	lines := strings.Join([]string{
 		`{"id":"a","http":{"url":"http://h/"}}`,
-		`{"id":"a","http":{"url":"http://h/2"}}`,
+		`{"id":"a","http":{"url":"http://h/2"},"output":{"save":"b"}}`,
 		`{"id":"b","http":{"url":"ftp://h/"},"retires":3}`,
 		`{"id":"b","http":`,
-		`{"id":"b","deadline":"1m","http":{"url":"http://h/"}}`,
+		`{"id":"b","deadline":"1m","http":{"url":"http://h/"},"output":{"save":"b"}}`,
+		`{"id":"c","http":{"url":"http://h/"},"output":{"save":"./b"}}`,
 	}, "\n")
 	s, err := jobspec.Load(jobspec.Options{Files: []string{"-"}, Stdin: strings.NewReader(lines)})
 	if err != nil {
@@ -297,6 +300,7 @@ func TestPipeGoesOnBehindBadLines(t *testing.T) {
 		`<stdin>:3:37: retires: unknown key: did you mean "retry"?; http.url: want a URL that begins with http:// or https:// and a host (the value is not shown, it may hold secrets)`,
 		`<stdin>:4:18: the JSON value is cut short`,
 		"b",
+		`<stdin>:6:55: output.save: "b": doubled file, first at <stdin>:5`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Next (-want +got):\n%s", diff)

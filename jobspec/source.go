@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -28,9 +29,9 @@ func newSource(o Options) *source {
 	return &source{
 		d: decoder{
 			root:   flagVars(o.Vars),
-			values: values{make(map[string]string), nil, make(map[string]bool), o.Env, make(map[string]string), nil},
+			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, env: make(map[string]string)},
 		},
-		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]int)},
+		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]owner), make(map[uint64]int)},
 	}
 }
 
@@ -43,6 +44,7 @@ func (s *source) begin(parts []*part) error {
 		}
 	}
 	clear(s.ids.owners)
+	clear(s.ids.saves)
 	clear(s.ids.equal)
 	s.parts, s.at, s.seq = parts, 0, 0
 	return nil
@@ -73,7 +75,7 @@ func (s *source) Next() (*Job, error) {
 	return nil, io.EOF
 }
 
-// next returns the next job of p and sees that its id is its own.
+// next returns the next job of p and sees that its id and its file are its own.
 func (s *source) next(p *part) (*Job, error) {
 	n, path, err := p.next()
 	if err != nil {
@@ -90,10 +92,26 @@ func (s *source) next(p *part) (*Job, error) {
 	if j.ID == "" {
 		return j, nil
 	}
-	if first, taken := s.ids.claim(j.ID, owner{int32(j.Pos.Line), int32(s.at)}); taken {
-		s.d.fail(cmp.Or(n.get("id"), n), "%q: doubled id, first at %s:%d", j.ID, s.parts[first.part].file.name, first.line)
+	here := owner{int32(j.Pos.Line), int32(s.at)}
+	if first, taken := s.ids.claim(s.ids.owners, j.ID, here); taken {
+		s.doubled(cmp.Or(n.get("id"), n), "id", j.ID, first)
+		if p.piped {
+			return j, nil // another line may have its file
+		}
+	}
+	if j.Output.Save == "" {
+		return j, nil
+	}
+	save := filepath.Clean(j.Output.Save)
+	if first, taken := s.ids.claim(s.ids.saves, save, here); taken {
+		s.doubled(cmp.Or(n.get("output").get("save"), n), "file", save, first)
 	}
 	return j, nil
+}
+
+// doubled reports that the job first has what n names.
+func (s *source) doubled(n *node, what, name string, first owner) {
+	s.d.fail(n, "%q: doubled %s, first at %s:%d", name, what, s.parts[first.part].file.name, first.line)
 }
 
 // from makes w absolute for a run that started at start.
@@ -104,15 +122,17 @@ func (w When) from(start time.Time) When {
 	return w
 }
 
-// ids knows the ids of a run by a 64-bit hash, since a run may have millions: of
-// a million ids, two meet by chance in one run of 40 million.
+// ids knows the ids of a run, and the files that its jobs save into, by a 64-bit
+// hash, since a run may have millions: of a million ids, two meet by chance in one
+// run of 40 million.
 type ids struct {
 	seed   maphash.Seed
 	owners map[uint64]owner
-	equal  map[uint64]int // how many jobs without an id have one hash, but for the first
+	saves  map[uint64]owner // by cleaned path
+	equal  map[uint64]int   // how many jobs without an id have one hash, but for the first
 }
 
-// owner is the place of the job that has an id.
+// owner is the place of the job that has an id or a file.
 type owner struct{ line, part int32 }
 
 // unnamed returns the id of a job that names none.
@@ -126,11 +146,11 @@ func (t *ids) unnamed(hash string) string {
 	return fmt.Sprintf("%s-%d", id, t.equal[key]+1)
 }
 
-// claim gives id to o, or returns who has it.
-func (t *ids) claim(id string, o owner) (first owner, taken bool) {
-	key := maphash.String(t.seed, id)
-	if first, taken = t.owners[key]; !taken {
-		t.owners[key] = o
+// claim gives name to o, or returns who of owners has it.
+func (t *ids) claim(owners map[uint64]owner, name string, o owner) (first owner, taken bool) {
+	key := maphash.String(t.seed, name)
+	if first, taken = owners[key]; !taken {
+		owners[key] = o
 	}
 	return first, taken
 }
