@@ -22,6 +22,7 @@ type values struct {
 	lookup  func(string) (string, bool) // of the environment
 	env     map[string]string           // looked up before, the same for the whole run
 	secrets []string                    // among those values, longest first
+	recent  []string                    // secrets that were put into the latest text
 }
 
 // sources are what a reference may begin with; $ and { in front of anything else
@@ -64,6 +65,7 @@ func (d *decoder) filePath(n *node, as use) string {
 // expand puts the references of s, which is typed at n, in. Values that were put
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
+	d.recent = d.recent[:0]
 	if as == forFile || !strings.Contains(s, "${") {
 		return s
 	}
@@ -149,6 +151,9 @@ func (d *decoder) environment(n *node, name string, as use) (string, error) {
 		if !d.public[name] {
 			d.addSecret(value)
 		}
+	}
+	if !d.public[name] {
+		d.recent = append(d.recent, value)
 	}
 	return value, nil
 }
