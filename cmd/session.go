@@ -67,7 +67,7 @@ func (s *session) run(ctx context.Context) error {
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
-	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace))})
+	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), Keep: s.ownFiles()})
 	defer client.Close()
 	s.Caller = client
 	closeDeferred, err := s.openDeferred(spec)
@@ -82,6 +82,16 @@ func (s *session) run(ctx context.Context) error {
 		err = &broken{closed}
 	}
 	return err
+}
+
+// ownFiles are the files that the run reads or writes itself, which no job may
+// replace.
+func (s *session) ownFiles() []string {
+	files := append(s.inputs(), s.summary, s.deferredOut)
+	if out, err := s.results(); err == nil {
+		files = append(files, out, out+".inflight")
+	}
+	return slices.DeleteFunc(files, func(name string) bool { return name == "" || name == stdin })
 }
 
 // choose gives the run its jobs and its coordinator.
