@@ -13,7 +13,8 @@ import (
 // task is one job on its way from the source to its record.
 type task struct {
 	schedule.Job
-	job      *jobspec.Job
+	read     *jobspec.Job // as the source handed it out
+	job      *jobspec.Job // whose call to make now: redirects turn it
 	queued   limits.Time
 	start    schedule.Start // of the attempt under way, or the last
 	attempts []results.Attempt
@@ -25,7 +26,7 @@ type task struct {
 // newTask makes a task of a job that has just been read.
 func (r *run) newTask(job *jobspec.Job) *task {
 	now := r.cfg.Coordinator.Now()
-	t := &task{job: job, queued: now}
+	t := &task{read: job, job: job, queued: now}
 	t.Job = schedule.Job{
 		Seq: job.Seq, Host: job.Host, Account: job.Account, Pools: job.Pools, Costs: costs(job),
 		Priority: int64(job.Priority), Deadline: r.deadline(job), MaxWait: job.Retry.MaxWait, Ref: t,
@@ -93,7 +94,7 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 			out = call.Outcome{Kind: call.Broken, Error: &results.Error{Kind: "panic", Message: fmt.Sprint(p)}}
 		}
 	}()
-	a := call.Attempt{Job: t.job, Number: len(t.attempts) + 1}
+	a := call.Attempt{Job: t.job, BodyOf: t.read, Number: len(t.attempts) + 1}
 	if t.Deadline != limits.Never {
 		a.Deadline = t.Deadline.Wall()
 	}

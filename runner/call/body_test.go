@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -106,5 +107,40 @@ func TestHTTPBodyFileChangesWhileSent(t *testing.T) {
 	check(t, job, newClient(t, Config{}).Call(t.Context(), Attempt{Job: job}), Broken, "file", true)
 	if <-whole {
 		t.Error("the server got a mixed body whole")
+	}
+}
+
+// TestBodyFileOfARedirect has the file change between a call and its redirect.
+func TestBodyFileOfARedirect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "body")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got int64
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		got += n
+	}))
+	defer server.Close()
+	job := func(path string) *jobspec.Job {
+		return &jobspec.Job{ID: "j", HTTP: &jobspec.HTTP{Method: "POST", URL: server.URL, BodyFile: path}}
+	}
+	c := New(Config{})
+	defer c.Close()
+	first, turned := job(path), job(path)
+	write("one")
+	if out := c.Call(t.Context(), Attempt{Job: first}); out.Kind != Answered { // nothing is expected
+		t.Fatalf("the call: %+v", out)
+	}
+	get := job("")
+	get.HTTP.Method = "GET"
+	if out := c.Call(t.Context(), Attempt{Job: get, BodyOf: first}); out.Kind != Answered || got != 3 {
+		t.Errorf("a redirect to a GET: %s, with %d bytes sent in all, want none with it", out.Kind, got)
+	}
+	write("other")
+	if out := c.Call(t.Context(), Attempt{Job: turned, BodyOf: first}); out.Kind != Broken || out.Error.Kind != "file" {
+		t.Errorf("its redirect, after the file has changed: %s, %+v; want it broken by the file", out.Kind, out.Error)
 	}
 }

@@ -47,9 +47,10 @@ type Caller interface {
 // Attempt is what a [Caller] is asked to make.
 type Attempt struct {
 	Job      *jobspec.Job
-	Number   int       // from 1
-	Deadline time.Time // of the job, for the command's environment; zero: none
-	Keys     []string  // the keys whose permits it holds, for the command's environment
+	BodyOf   *jobspec.Job // whose body file it is, if Job is that one redirected; nil: Job
+	Number   int          // from 1
+	Deadline time.Time    // of the job, for the command's environment; zero: none
+	Keys     []string     // the keys whose permits it holds, for the command's environment
 	// Sending is called, if not nil, before the first byte leaves; an error ends
 	// the attempt unsent.
 	Sending func() error

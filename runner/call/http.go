@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (c *Client) request(ctx context.Context, t *attempt, body *capture) error {
 	if err != nil {
 		return err
 	}
-	if err := c.attachFile(req, t.Job); err != nil {
+	if err := c.attachFile(req, t.Job.HTTP.BodyFile, cmp.Or(t.BodyOf, t.Job)); err != nil {
 		return err
 	}
 	resp, err := transport.RoundTrip(req)
@@ -133,13 +134,14 @@ type stamp struct{ size, changed int64 }
 
 func stampOf(info os.FileInfo) stamp { return stamp{info.Size(), info.ModTime().UnixNano()} }
 
-// attachFile makes the job's body file, if it has one, the body of req. It has no
+// attachFile makes the file at path, if there is one, the body of req. Whether it is
+// unchanged is asked of job. It has no
 // GetBody: net/http sends it once.
-func (c *Client) attachFile(req *http.Request, job *jobspec.Job) error {
-	if job.HTTP.BodyFile == "" {
+func (c *Client) attachFile(req *http.Request, path string, job *jobspec.Job) error {
+	if path == "" {
 		return nil
 	}
-	f, info, err := openRegular(job.HTTP.BodyFile)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return cannot("file", "read body file", err)
 	}
