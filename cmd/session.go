@@ -29,6 +29,7 @@ type session struct {
 	began   time.Time
 	total   int64 // jobs; -1: not known
 	watch   watch
+	end     runner.Summary
 	release func()       // lets signals have their default effect again
 	changed atomic.Int64 // jobs whose call is another one than that of their record
 }
@@ -81,6 +82,9 @@ func (s *session) run(ctx context.Context) error {
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
 		err = &broken{closed}
 	}
+	if err != nil || !s.quiet { // when it is certain how the run ended
+		s.saySummary(s.end, err)
+	}
 	return err
 }
 
@@ -121,8 +125,7 @@ func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
 	}
 }
 
-// runJobs runs the jobs while it shows what goes on, takes signals, and says in
-// the end how it went. A run that cannot list a job as under way cannot go on.
+// runJobs runs the jobs while it shows what goes on, and takes signals. A run that cannot list a job as under way cannot go on.
 func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -154,9 +157,7 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	case u.code() != 0:
 		err = u
 	}
-	if err != nil || !s.quiet {
-		s.saySummary(u.Summary, err)
-	}
+	s.end = u.Summary
 	return err
 }
 
