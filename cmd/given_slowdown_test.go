@@ -403,20 +403,20 @@ func TestFates(t *testing.T) {
 	job := func(id, more, request string) string {
 		return fmt.Sprintf("- {id: %s, host: %[1]s, %shttp: {%s, url: \"${var:base}/%[1]s\"}}\n", id, more, request)
 	}
-	jobs := ""
+	var jobs strings.Builder
 	for _, method := range []string{"POST", "GET"} {
 		for _, kind := range []string{"silent", "hangup", "busy"} {
-			jobs += job(kind+"-"+method, "", "method: "+method)
+			jobs.WriteString(job(kind+"-"+method, "", "method: "+method))
 		}
-		jobs += fmt.Sprintf("- {id: nobody-%s, http: {method: %[1]s, url: \"http://%s/\"}}\n", method, nobody(t))
+		jobs.WriteString(fmt.Sprintf("- {id: nobody-%s, http: {method: %[1]s, url: \"http://%s/\"}}\n", method, nobody(t)))
 	}
-	jobs += job("silent-key", "", "method: POST, headers: {Idempotency-Key: k-1}")
-	jobs += job("silent-mark", "retry: {idempotent: true}, ", "method: POST")
+	jobs.WriteString(job("silent-key", "", "method: POST, headers: {Idempotency-Key: k-1}"))
+	jobs.WriteString(job("silent-mark", "retry: {idempotent: true}, ", "method: POST"))
 	p := perform(t, s.URL, `
 limits: {hosts: {"*": {concurrency: 1}}}
 defaults: {timeout: 300ms, retry: {backoff: {initial: 20ms}}}
 jobs:
-`+jobs)
+`+jobs.String())
 	p.exits(t, 1)
 	want := map[string]end{
 		"silent-POST": {results.Unknown, 1, 0, "", "timeout"},
