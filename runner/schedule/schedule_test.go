@@ -172,19 +172,18 @@ func TestPauseDefersWhatItMakesLate(t *testing.T) {
 }
 
 // TestMakespan holds the schedule to the lower bound: the busiest key's work
-// over its cap. What is above it is the overhang of the last jobs, about half a
-// job on the busiest key, which no order avoids that does not know how long
-// jobs will take.
+// over its cap. The goal is 1.01 for both orders. Shuffled files miss it, at 1.0115
+// when this was written: their limit here only keeps that from growing.
 func TestMakespan(t *testing.T) {
-	for _, shuffled := range []bool{false, true} {
+	for shuffled, most := range map[bool]float64{false: 1.01, true: 1.012} {
 		var ratios []float64
 		for seed := range uint64(101) {
 			ratios = append(ratios, makespan(t, seed, shuffled))
 		}
 		slices.Sort(ratios)
 		t.Logf("shuffled %v: makespan ÷ lower bound: median %.4f, worst %.4f", shuffled, ratios[50], ratios[100])
-		if median := ratios[50]; median > 1.012 {
-			t.Errorf("shuffled %v: median makespan is %.4f of the lower bound, want at most 1.012", shuffled, median)
+		if median := ratios[50]; median > most {
+			t.Errorf("shuffled %v: median makespan is %.4f of the lower bound, want at most %v", shuffled, median, most)
 		}
 	}
 }
