@@ -172,8 +172,13 @@ func TestPauseDefersWhatItMakesLate(t *testing.T) {
 }
 
 // TestMakespan holds the schedule to the lower bound: the busiest key's work
-// over its cap. The goal is 1.01 for both orders. Shuffled files miss it, at 1.0115
-// when this was written: their limit here only keeps that from growing.
+// over its cap. The goal is 1.01 for both orders. Taking turns stays just above it:
+// over 10,100 seeds the medians are 1.0105 sorted and 1.0107 shuffled, and it is
+// luck that the sorted files of these 101 meet it. Of the 34 ms above a bound of
+// 3 s (means), 28 are the overhang of the last jobs, for which alone the median is 1.0086:
+// no order avoids them that does not know how long jobs will take. The rest is
+// the busiest account's permits idle while others, whose turn it was, hold the
+// hosts. The lane with the most jobs first would reach 1.0097, and starve the small.
 func TestMakespan(t *testing.T) {
 	for shuffled, most := range map[bool]float64{false: 1.01, true: 1.012} {
 		var ratios []float64
