@@ -145,6 +145,7 @@ func (c *chosen) Next() (*jobspec.Job, error) {
 		if err != nil || !slices.ContainsFunc(c.by, func(one choice) bool { return !one.fits(j) }) {
 			return j, err
 		}
+		j.Done()
 	}
 }
 

@@ -201,7 +201,7 @@ func (o *runOptions) results() (string, error) {
 
 // inputs are the files that jobs are read from.
 func (o *loadOptions) inputs() []string {
-	files := slices.Clone(o.files)
+	files := slices.Concat(o.files, o.read)
 	if slices.Contains(files, stdin) {
 		files = append(files, stdinFile)
 	}

@@ -25,6 +25,7 @@ type loadOptions struct {
 	files  []string
 	format string
 	vars   map[string]string
+	read   []string // all files that were read, once they are known
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
@@ -57,6 +58,7 @@ func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 	if spec.Coordinator != "" && spec.Coordinator != "local" {
 		return nil, errors.New("limits.coordinator: want local (the value is not shown, it may hold a secret)")
 	}
+	o.read = spec.Files()
 	for _, w := range spec.Warnings {
 		p.voice.note(slog.LevelWarn, fmt.Sprint(w))
 	}

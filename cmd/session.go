@@ -58,6 +58,10 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer spec.Close()
+	if err := s.checkSummary(); err != nil { // now that all files are known
+		return err
+	}
 	out, err := s.openResults()
 	if err != nil {
 		return err

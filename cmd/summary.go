@@ -206,30 +206,47 @@ func (s *session) account(sum runner.Summary, err error) *account {
 	return a
 }
 
-// openSummary opens the file of --summary, which is none that the run has already.
+// openSummary opens the file of --summary.
 func (o *runOptions) openSummary() (*whole, error) {
-	out, _ := o.results() // what is wrong with it is said later
-	var file *whole
-	var err error
-	switch same := sameFile(o.summary, o.inputs()...); {
-	case sameFile(o.summary, out) != "":
-		err = errors.New("it is the results file")
-	case same != "":
-		err = fmt.Errorf("it is the job file %q", same)
-	case o.summary == stdout:
-		err = errors.New("want a file, such as /dev/stdout")
-	default:
-		file, err = create(o.summary)
+	if err := o.checkSummary(); err != nil {
+		return nil, err
 	}
+	file, err := create(o.summary)
 	if err != nil {
-		return nil, &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
+		return nil, o.badSummary(err)
 	}
 	return file, nil
+}
+
+// checkSummary refuses a file of --summary that the run has already, as far as its
+// files are known.
+func (o *runOptions) checkSummary() error {
+	if o.summary == "" {
+		return nil
+	}
+	out, _ := o.results() // what is wrong with it is said later
+	switch same := sameFile(o.summary, o.inputs()...); {
+	case sameFile(o.summary, out) != "":
+		return o.badSummary(errors.New("it is the results file"))
+	case same != "":
+		return o.badSummary(fmt.Errorf("it is the job file %q", same))
+	case o.summary == stdout:
+		return o.badSummary(errors.New("want a file, such as /dev/stdout"))
+	}
+	return nil
+}
+
+func (o *runOptions) badSummary(err error) error {
+	return &hinted{fmt.Errorf("summary file %q: %w", o.summary, err), "--summary names another file"}
 }
 
 // writeSummary fills the file of --summary at the end of a run with err, which it
 // returns.
 func (s *session) writeSummary(file *whole, err error) error {
+	if bad := s.checkSummary(); bad != nil {
+		file.close(bad) // nothing appears
+		return err
+	}
 	lines := json.NewEncoder(file)
 	lines.SetIndent("", "  ")
 	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {

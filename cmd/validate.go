@@ -50,6 +50,7 @@ func (p *program) validate(o *validateOptions) error {
 	} else if err != nil {
 		return err
 	}
+	defer spec.Close()
 	if o.show {
 		if err := p.print(fmt.Sprintf("global: %d at once\n\n", cmp.Or(spec.Global, defaultGlobal))); err != nil {
 			return err
@@ -73,6 +74,7 @@ func (p *program) validate(o *validateOptions) error {
 		case err != nil:
 			return err
 		}
+		j.Done() // so that they come in the order of the file
 		jobs++
 		needs := j.Needs(nil, &spec.Limits)
 		for _, need := range needs {

@@ -17,7 +17,7 @@ var httpFields = []field[Job]{
 	{"method", (*decoder).method},
 	{"url", (*decoder).url},
 	{"headers", (*decoder).headers},
-	{"body", func(d *decoder, j *Job, n *node) { j.HTTP.Body = []byte(d.text(n)) }},
+	{"body", func(d *decoder, j *Job, n *node) { j.HTTP.Body = []byte(d.content(n)) }},
 	{"json", (*decoder).jsonBody},
 	{"form", (*decoder).form},
 	{"body_file", func(d *decoder, j *Job, n *node) { j.HTTP.BodyFile = d.filePath(n, forCall) }},
@@ -39,7 +39,7 @@ var execFields = []field[Exec]{
 	{"dir", func(d *decoder, e *Exec, n *node) { e.Dir = d.filePath(n, forCall) }},
 	{"env", (*decoder).variables},
 	{"inherit_env", func(d *decoder, e *Exec, n *node) { e.InheritEnv = d.boolean(n) }},
-	{"stdin", func(d *decoder, e *Exec, n *node) { e.Stdin = []byte(d.text(n)) }},
+	{"stdin", func(d *decoder, e *Exec, n *node) { e.Stdin = []byte(d.content(n)) }},
 	{"stdin_file", func(d *decoder, e *Exec, n *node) { e.StdinFile = d.filePath(n, forCall) }},
 }
 
@@ -122,7 +122,7 @@ func (d *decoder) parseURL(n *node, s string, schemes ...string) *url.URL {
 
 func (d *decoder) headers(j *Job, n *node) {
 	d.pairs(n, func(kid *node) {
-		h := Header{kid.key, d.text(kid)}
+		h := Header{kid.key, d.content(kid)}
 		switch {
 		case n.rival(h.Name) != kid:
 			d.failKey(kid, "doubled key")
@@ -163,8 +163,8 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 		return append(b, brackets[1])
 	case n.kind == null && n.text == "" && as == forCall:
 		d.fail(n, `no value: want null or ""`)
-	case as == forFile && d.retyped[n] != "":
-		return quote(b, d.retyped[n])
+	case as == forRewrite && d.retyped[n] != "":
+		return quote(b, d.expand(n, d.retyped[n], as))
 	case n.kind != quoted && as < forTextHash && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
 		return append(b, n.text...)
 	}
@@ -190,7 +190,7 @@ func (d *decoder) form(j *Job, n *node) {
 			values = []*node{kid}
 		}
 		for _, value := range values {
-			all = append(all, url.QueryEscape(kid.key)+"="+url.QueryEscape(d.textOrEmpty(value)))
+			all = append(all, url.QueryEscape(kid.key)+"="+url.QueryEscape(d.contentOrNone(value)))
 		}
 	})
 	j.HTTP.Body, j.HTTP.ContentType = []byte(strings.Join(all, "&")), "application/x-www-form-urlencoded"
@@ -198,7 +198,7 @@ func (d *decoder) form(j *Job, n *node) {
 
 func (d *decoder) argv(e *Exec, n *node) {
 	for i, item := range d.items(n) {
-		read := d.textOrEmpty
+		read := d.contentOrNone
 		if i == 0 {
 			read = d.text
 		}
@@ -220,7 +220,7 @@ func (d *decoder) variables(e *Exec, n *node) {
 		if strings.Contains(kid.key, "=") {
 			d.failKey(kid, "want a variable's name, without =")
 		}
-		e.Env = append(e.Env, EnvVar{kid.key, d.textOrEmpty(kid)})
+		e.Env = append(e.Env, EnvVar{kid.key, d.contentOrNone(kid)})
 	})
 }
 

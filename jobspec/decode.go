@@ -23,9 +23,11 @@ type decoder struct {
 	warnings Errors
 
 	// What is being read, and the path to it:
-	root *node
-	path string
-	job  *Job
+	root       *node
+	path       string
+	job        *Job // nil: no job
+	inDefaults bool
+	faults     int // how many there were, of which errs may have the first only
 
 	// For a rewrite: the working folder, empty if there is none to be, and what to
 	// write for texts of the job that would not be read again as they are.
@@ -49,9 +51,15 @@ func (d *decoder) failKey(n *node, format string, args ...any) {
 }
 
 func (d *decoder) failAt(pos Position, n *node, format string, args ...any) {
-	if len(d.errs) < maxErrors {
-		d.errs.add(&Error{pos, d.pathOf(n), fmt.Sprintf(format, args...)})
+	d.faults++
+	if len(d.errs) >= maxErrors {
+		return
 	}
+	text := fmt.Sprintf(format, args...)
+	if d.item != nil {
+		text += " (row " + d.item.pos.String() + ")"
+	}
+	d.errs.add(&Error{pos, d.pathOf(n), text})
 }
 
 func (d *decoder) warn(n *node, format string, args ...any) {

@@ -22,18 +22,24 @@
 // and shell, stdin and stdin_file. A job must have http or exec itself, and takes
 // no defaults from the other.
 //
-// References. ${env:NAME}, ${var:NAME} and ${job:id} are put into each text
-// within http and exec, json and form included, and into id, host, account,
-// labels and output.save. The last five, and method, hold no secrets, so an
-// environment variable must be named in public_env there. $${ is a literal ${;
-// no other $ is touched, but ${file:…} and ${item:…}, which may get a meaning, are
-// refused. Values that were put in are not looked at again; vars hold no
-// references, though $${ counts in them too.
-// Text under shell is left alone: commands in a shell get all vars as VAR_NAME
-// variables.
+// References. ${env:NAME}, ${file:PATH}, ${var:NAME}, ${item:FIELD} and ${job:id}
+// are put into each value of a job, json and form included, and of limits. Secrets,
+// which are env (unless public_env names it) and file, stand only within http and
+// exec, but not in method, and in limits.coordinator. $${ is a literal ${; no other $
+// is touched. Values that were put in are not looked at again; vars hold no
+// references, though $${ counts in them too. Behind the host of a url, items are
+// percent-encoded (RFC 3986, section 2.1). Text under shell is left alone: commands in
+// a shell get all vars as VAR_NAME variables, and the fields of their row as ITEM_NAME.
 //
-// Ids. A job's hash covers its http or exec block with defaults and vars put in,
-// and ${env:…} and ${job:id} by name; quotes count within json only. A job without
+// Rows. A job of a document with for_each stands for one job a row. Rows come from
+// files of any length, which are read one row at a time.
+//
+// Order. Files that can be read twice are checked whole, and their jobs listed in an
+// index; of those that are handed out and not done, each host has a like number, so
+// that many jobs for one do not hide those for others.
+//
+// Ids. A job's hash covers its http or exec block with defaults, vars and items put
+// in, and ${env:…}, ${file:…} and ${job:id} by name; quotes count within json only. A job without
 // an id gets the first 12 hex digits of its hash, the second and third equal job
 // with -2 and -3 behind.
 package jobspec

@@ -3,90 +3,85 @@ package jobspec
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 )
 
-// part is what one file brings to a run: a document, or lines.
-type part struct {
-	file   *file
-	in     io.Reader
-	disk   *os.File       // nil: standard input
-	jobs   []*node        // of a document
-	lines  *bufio.Scanner // nil: a document
-	parser *jsonParser    // of lines
-	piped  bool           // the lines can be read only once
-	read   int            // how many jobs or lines were read
-}
+// maxDocument bounds a YAML or JSON document, which is read whole.
+const maxDocument = 64 << 20
 
-// byteMark is the mark that some editors put in front of UTF-8.
-var byteMark = []byte("\xef\xbb\xbf")
-
-// maxLine bounds a line of JSON Lines; a larger body belongs into a file.
-const maxLine = 16 << 20
-
-// open opens a file. The part must be closed whatever comes with it.
-func open(name string, stdin io.Reader) (*part, error) {
-	p := &part{file: newFile(name), in: stdin}
-	if name == "-" {
-		if stdin == nil {
-			p.in = strings.NewReader("")
+// open opens a file for reading; only one can read standard input. The source
+// closes the file.
+func (s *source) open(f *file) (records, error) {
+	r := records{file: f, split: bufio.ScanLines, seed: s.ids.seed}
+	s.know(f)
+	if f.name == stdin {
+		if s.stdin == nil {
+			return r, errors.New("standard input is read already")
 		}
-		return p, nil
+		r.in, s.stdin = s.stdin, nil
+		return r, nil
 	}
-	var err error
-	p.disk, err = os.Open(name)
-	p.in = p.disk
-	return p, err
-}
-
-// close closes the file; it was only read, so no error matters.
-func (p *part) close() {
-	if p.disk != nil {
-		p.disk.Close()
-	}
-}
-
-// load reads a document whole and returns it. With JSON Lines it returns nil:
-// next reads them.
-func (p *part) load(told string) (*node, error) {
-	format := p.format(told)
-	if format == "jsonl" {
-		p.parser = newJSONParser(p.file)
-		p.scan()
-		info, err := p.disk.Stat() // of a nil file: an error
-		p.piped = err != nil || !info.Mode().IsRegular()
-		return nil, nil
-	}
-	data, err := io.ReadAll(p.in)
+	disk, err := os.Open(f.name)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
+	r.in = disk
+	s.opened = append(s.opened, disk)
+	if info, err := disk.Stat(); err == nil && info.Mode().IsRegular() {
+		r.disk = disk
+	}
+	return r, nil
+}
+
+// know gives a file its number.
+func (s *source) know(f *file) *file {
+	f.number = int32(len(s.files))
+	s.files = append(s.files, f)
+	return f
+}
+
+// load opens a job file and returns its document; nil if it holds lines.
+func (s *source) load(f *file, told string) (*node, records, error) {
+	r, err := s.open(f)
+	if err != nil {
+		return nil, r, err
+	}
+	format := r.format(told)
+	if format == "jsonl" {
+		return nil, r, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(r.in, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, r, err
+	case len(data) > maxDocument:
+		return nil, r, &Error{Pos: Position{File: r.file.name}, Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
+	}
+	root, err := parseDocument(r.file, data, format)
+	return root, r, err
+}
+
+// parseDocument reads a document, "yaml" or "json".
+func parseDocument(f *file, data []byte, format string) (*node, error) {
 	data = bytes.TrimPrefix(data, byteMark)
-	if err := checkText(p.file, data, 1); err != nil {
+	if format == "json" {
+		return newJSONParser(f).parse(data, 1)
+	}
+	if err := checkText(f, data, 1); err != nil {
 		return nil, err
 	}
-	if format == "json" {
-		return newJSONParser(p.file).parse(data, 1)
-	}
-	return parseYAML(p.file, data)
+	return parseYAML(f, data)
 }
 
-func (p *part) scan() {
-	p.lines = bufio.NewScanner(p.in)
-	p.lines.Buffer(make([]byte, 64<<10), maxLine)
-}
-
-// format says how to read the part: by the file's name, else as told, else by
-// its first line.
-func (p *part) format(told string) string {
-	switch strings.ToLower(filepath.Ext(p.file.name)) {
+// format says how to read a job file: by its name, else as told, else by its first
+// line.
+func (r *records) format(told string) string {
+	switch strings.ToLower(filepath.Ext(r.file.name)) {
 	case ".yaml", ".yml":
 		return "yaml"
 	case ".jsonl", ".ndjson":
@@ -97,87 +92,17 @@ func (p *part) format(told string) string {
 	if told != "" {
 		return told
 	}
-	r := bufio.NewReader(p.in)
-	var head []byte
+	in := bufio.NewReader(r.in)
+	var head, line []byte
 	var err error // will be met again
-	for err == nil && len(bytes.TrimSpace(head)) == 0 {
-		var line []byte
-		line, err = r.ReadBytes('\n')
+	for (err == nil && len(bytes.TrimSpace(head)) == 0 || err == bufio.ErrBufferFull) && len(head) < maxRecord {
+		line, err = in.ReadSlice('\n')
 		head = append(head, line...)
 	}
-	p.in = io.MultiReader(bytes.NewReader(head), r)
-	n, err := newJSONParser(p.file).parse(bytes.TrimPrefix(head, byteMark), 1)
+	r.in = io.MultiReader(bytes.NewReader(head), in)
+	n, err := newJSONParser(r.file).parse(bytes.TrimPrefix(head, byteMark), 1)
 	if err == nil && (n.get("http") != nil || n.get("exec") != nil) {
 		return "jsonl"
 	}
 	return "yaml"
-}
-
-// rewind makes next begin anew.
-func (p *part) rewind() (err error) {
-	p.read = 0
-	if p.lines != nil && !p.piped {
-		_, err = p.disk.Seek(0, io.SeekStart)
-		p.in = p.disk
-		p.scan()
-	}
-	return err
-}
-
-// next returns the next value that should be a job, which is good until the
-// next call, and the path to it; or io.EOF. An [*Error] stands for a bad line;
-// any other error is final.
-func (p *part) next() (n *node, path string, err error) {
-	if p.lines == nil {
-		if p.read == len(p.jobs) {
-			return nil, "", io.EOF
-		}
-		p.read++
-		return p.jobs[p.read-1], fmt.Sprintf("jobs[%d]", p.read-1), nil
-	}
-	for p.lines.Scan() {
-		p.read++
-		line := p.lines.Bytes()
-		if p.read == 1 {
-			line = bytes.TrimPrefix(line, byteMark)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		n, err := p.parser.parse(line, p.read)
-		if err != nil {
-			err = cmp.Or(checkText(p.file, line, p.read), err)
-		}
-		return n, "", err
-	}
-	switch err := p.lines.Err(); {
-	case err == nil:
-		return nil, "", io.EOF
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, "", fmt.Errorf("%s:%d: a line of over %d MiB", p.file.name, p.read+1, maxLine>>20)
-	default:
-		return nil, "", fmt.Errorf("read job file: %w", err)
-	}
-}
-
-// checkText refuses what no job file may hold: UTF-16, bytes that are not UTF-8,
-// and NUL. The data begins on a line of that number.
-func checkText(f *file, data []byte, line int) error {
-	fault := func(at int, text string) error {
-		return &Error{Pos: f.position(place{int32(line), 1}.after(data[:at])), Text: text}
-	}
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return fault(0, "UTF-16: save the file as UTF-8")
-	}
-	for at := 0; at < len(data); {
-		r, size := utf8.DecodeRune(data[at:])
-		switch {
-		case r == 0:
-			return fault(at, "a NUL byte: save the file as UTF-8 text")
-		case r == utf8.RuneError && size == 1:
-			return fault(at, "a byte that is not UTF-8")
-		}
-		at += size
-	}
-	return nil
 }

@@ -25,8 +25,10 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Source hands out the jobs of a run, one a call, in file order. It is used by
-// one goroutine at a time.
+// Source hands out the jobs of a run, one a call: first those of files, then those
+// of pipes. It is used by one goroutine at a time. Files were checked before: their
+// jobs come in the order of the files, but that of two hosts or lanes goes first
+// which has fewer jobs that are not [Job.Done].
 type Source interface {
 	// Next returns the next job, or io.EOF after the last. A job is checked and
 	// its references are resolved. An [Invalid] error stands for one bad line of
@@ -38,7 +40,7 @@ type Source interface {
 // resolved. It is not changed once a [Source] has handed it out. Exactly one of
 // HTTP and Exec is set.
 type Job struct {
-	Seq      int64 // place in the run, from 1
+	Seq      int64 // place in the run, from 1: of files in their order, then of pipes
 	ID       string
 	Host     string   // host key; empty if the job has none
 	Account  string   // empty if the job has none
@@ -61,14 +63,24 @@ type Job struct {
 	// Hash is "sha256:" and the hex digest of the http or exec block, vars put
 	// in, env and file references by name.
 	Hash string
-	// Secrets are the values put in by env references anywhere in the run (with a
+	// Secrets are the values put in by env and file references anywhere in the run (with a
 	// pipe: so far), longest first: one job's answer may hold what another sent,
 	// and commands inherit the environment. Not to be changed: jobs share it.
 	Secrets []string
 	// Written is the job as a [Rewrite] says it, without not_before and an absolute
 	// deadline: one JSON object. It is empty without [Options].Written.
 	Written string
-	Pos     Position
+	Pos     Position // of the row, if it is one of a for_each
+
+	shelf *shelf // that the source took it from; nil: a pipe
+}
+
+// Done tells the source that the job has ended and takes no memory any more. It
+// may be called from any goroutine, once.
+func (j *Job) Done() {
+	if j.shelf != nil {
+		j.shelf.done()
+	}
 }
 
 // Kind returns "http" or "exec".

@@ -46,6 +46,7 @@ var jobFields = []field[Job]{
 	{"labels", (*decoder).labels},
 	{"http", (*decoder).http},
 	{"exec", (*decoder).exec},
+	{"for_each", func(d *decoder, _ *Job, n *node) { d.failKey(n, "it belongs to a job of a YAML or JSON document") }},
 }
 
 var retryFields = []field[Retry]{
@@ -99,13 +100,20 @@ func (d *decoder) withDefaults(n *node) *node {
 	return all
 }
 
-// read returns the job that n describes; d.errs says what is wrong with it. If
-// it names no id, name makes one of its hash.
-func (d *decoder) read(n *node, path string, name func(hash string) string) *Job {
-	n = d.withDefaults(n)
-	j := new(standard)
+// read returns the job that an entry describes; d.errs says what is wrong with
+// it. If it names no id, name makes one of its hash.
+func (d *decoder) read(e entry, name func(hash string) string) *Job {
+	j, n := new(standard), e.n
+	if !e.joined {
+		n = d.withDefaults(n)
+	}
 	j.Pos = n.pos()
-	d.root, d.path, d.job = n, path, j
+	d.root, d.path, d.job, d.item = n, e.path, j, e.item
+	if e.item != nil {
+		j.Pos = e.item.pos
+		n = d.withItems(n)
+		d.root = n
+	}
 	clear(d.retyped)
 	http := n.get("http")
 	if http != nil {
@@ -122,18 +130,42 @@ func (d *decoder) read(n *node, path string, name func(hash string) string) *Job
 	d.checkCosts(j, n)
 	j.Secrets = d.secrets
 	if d.folder != "" && len(d.errs) == 0 {
-		d.buffer = d.json(d.buffer[:0], written(j, n), forFile)
+		d.buffer = d.json(d.buffer[:0], written(j, n), forRewrite)
 		j.Written = string(d.buffer)
 	}
 	return j
 }
 
+// withItems returns the job n with the items that a shell gets: as variables of its
+// environment, behind which the job's own win.
+func (d *decoder) withItems(n *node) *node {
+	exec := n.get("exec")
+	shell := exec.get("shell")
+	if shell == nil {
+		return n
+	}
+	env := &node{kind: mapping, key: "env", at: shell.at, file: shell.file}
+	for _, v := range d.shellVariables(shell, "ITEM_", d.item) {
+		env.kids = append(env.kids, &node{kind: quoted, key: v.Name, text: escape(v.Value), at: shell.at, file: shell.file})
+	}
+	over := func(own, base *node) *node { return own }
+	lay := func(own, base *node) *node {
+		if own.key == "env" && own.kind == mapping {
+			return join(own, base, over)
+		}
+		return own
+	}
+	with := join(exec, &node{kind: mapping, key: "exec", kids: []*node{env}}, lay)
+	return join(&node{kind: mapping, file: n.file, at: n.at, kids: []*node{with}}, n, over)
+}
+
 // checkDefaults reports what is wrong in the defaults, whether or not a job
 // uses it.
 func (d *decoder) checkDefaults(_ *Spec, n *node) {
-	d.job = new(standard)
+	d.job, d.inDefaults = new(standard), true
 	d.job.ID = "id"
 	fields(d, d.job, n, jobFields)
+	d.job, d.inDefaults = nil, false
 	if n.kind == mapping {
 		d.defaults = n
 	}
@@ -155,7 +187,7 @@ func (d *decoder) labels(j *Job, n *node) {
 // joined reads the pools that a job joins.
 func (d *decoder) joined(j *Job, n *node) {
 	for _, item := range d.items(n) {
-		d.join(j, item, d.str(item), 1)
+		d.join(j, item, d.open(item), 1)
 	}
 }
 

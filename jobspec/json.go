@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strconv"
@@ -31,9 +32,10 @@ func newJSONParser(f *file) *jsonParser {
 	return p
 }
 
-// parse reads the one value in data, which starts at line.
-func (p *jsonParser) parse(data []byte, line int) (*node, error) {
-	p.data, p.seen, p.at = data, 0, place{int32(line), 1}
+// parse reads the one value in data, which starts at line. What no job file may
+// hold is the error rather than what the parser says of it.
+func (p *jsonParser) parse(data []byte, line int32) (*node, error) {
+	p.data, p.seen, p.at = data, 0, place{line, 1}
 	p.free = p.nodes
 	p.in.Reset(data)
 	p.dec.Reset(&p.in)
@@ -48,7 +50,7 @@ func (p *jsonParser) parse(data []byte, line int) (*node, error) {
 			err = errors.New("more than one value")
 		}
 	}
-	return nil, p.fault(err)
+	return nil, cmp.Or(checkText(p.file, data, line), error(p.fault(err)))
 }
 
 // fault says what is wrong, and where.

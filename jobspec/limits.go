@@ -12,7 +12,7 @@ var limitsFields = []field[Spec]{
 	{"hosts", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Host, n) }},
 	{"accounts", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Account, n) }},
 	{"pools", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Pool, n) }},
-	{"coordinator", func(d *decoder, s *Spec, n *node) { s.Coordinator = d.str(n) }},
+	{"coordinator", func(d *decoder, s *Spec, n *node) { s.Coordinator = d.text(n) }},
 }
 
 var globalFields = []field[Spec]{

@@ -25,6 +25,10 @@ type Options struct {
 	// Vars win over the vars of the files.
 	Vars  map[string]string
 	Stdin io.Reader // nil: empty
+	NUL   bool      // for_each: {lines: -} reads lines that end in NUL
+	// Document is a JSON document in front of the files: what the command line says.
+	// Its relative paths start from the working folder.
+	Document []byte
 	// Env looks up environment variables, each once; nil: [os.LookupEnv].
 	Env func(string) (string, bool)
 	// Written keeps what a [Rewrite] needs: about as much memory as a job's text.
@@ -37,8 +41,7 @@ type Spec struct {
 	Global      int    // cap on everything this process has under way; 0: not said
 	Coordinator string // as written; empty: not said
 	PublicEnv   []string
-	// Source hands out the jobs. Files on disk were checked whole, and are
-	// closed behind their last job.
+	// Source hands out the jobs. Regular files were checked whole.
 	Source Source
 	// Jobs is how many jobs Source has; -1 if a pipe is among the files.
 	Jobs int64
@@ -46,24 +49,29 @@ type Spec struct {
 	Warnings Errors
 
 	heading []byte // of a Rewrite
+	source  *source
 }
 
 // Load reads the files and checks everything but the lines of a pipe. The error
 // is [Errors] if the files were read but are wrong.
 func Load(o Options) (*Spec, error) {
-	if len(o.Files) == 0 {
+	if len(o.Files) == 0 && o.Document == nil {
 		return nil, errors.New("read job files: none is named")
 	}
 	if !slices.Contains([]string{"", "yaml", "json", "jsonl"}, o.Format) {
 		return nil, fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", o.Format)
 	}
 	s := newSource(o)
-	spec := &Spec{Source: s}
+	spec := &Spec{Source: s, source: s}
 	err := s.readFiles(o)
 	if err == nil {
 		fields(&s.d, spec, s.d.root, documentFields)
 		spec.Limits, spec.heading = s.d.table, s.d.heading()
-		err = s.check(spec)
+		s.makeFeeds()
+		err = s.check()
+	}
+	if err == nil {
+		err = s.begin()
 	}
 	if err == nil && o.Written {
 		s.d.retyped = make(map[*node]string)
@@ -72,29 +80,61 @@ func Load(o Options) (*Spec, error) {
 		}
 	}
 	if err != nil {
-		for _, p := range s.parts {
-			p.close()
-		}
+		spec.Close()
 		return nil, err
 	}
+	if spec.Jobs = int64(s.index.count); len(s.pipes) > 0 {
+		spec.Jobs = -1
+	}
+	spec.Warnings = s.d.warnings
 	return spec, nil
+}
+
+// Files returns the names of the files that are read, those of for_each too; "-" is
+// standard input.
+func (s *Spec) Files() (names []string) {
+	for _, f := range s.source.files {
+		if !f.typed {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Close closes the files. Source must not be used any more. They were only read, so
+// no error matters.
+func (s *Spec) Close() {
+	for _, f := range s.source.opened {
+		f.Close()
+	}
+}
+
+// part is what one job file brings to a run: jobs of a document, or lines.
+type part struct {
+	jobs  []*node
+	lines *lineFeed // nil: a document
 }
 
 // readFiles opens all files and joins the documents among them.
 func (s *source) readFiles(o Options) error {
 	var broken Errors
+	if o.Document != nil {
+		root, err := newJSONParser(s.know(&file{name: "command line", typed: true})).parse(o.Document, 1)
+		if err != nil {
+			return err
+		}
+		s.parts = append(s.parts, part{jobs: s.d.document(root)})
+	}
 	for _, name := range o.Files {
-		p, err := open(name, o.Stdin)
-		s.parts = append(s.parts, p)
-		var root *node
-		if err == nil {
-			root, err = p.load(o.Format)
-		}
-		if err = broken.take(err); err != nil {
+		f := newFile(name)
+		root, r, err := s.load(f, o.Format)
+		switch err = broken.take(err); {
+		case err != nil:
 			return fmt.Errorf("read job file: %w", err)
-		}
-		if root != nil {
-			s.d.document(p, root)
+		case root != nil:
+			s.parts = append(s.parts, part{jobs: s.d.document(root)})
+		case len(broken) == 0:
+			s.parts = append(s.parts, part{lines: newLineFeed(r)})
 		}
 	}
 	if len(broken) > 0 {
@@ -103,22 +143,46 @@ func (s *source) readFiles(o Options) error {
 	return nil
 }
 
-// document joins a document to those before it, but for its jobs. Keys that
-// begin with x- are free, so that anchors have a place.
-func (d *decoder) document(p *part, root *node) {
+// makeFeeds says where the jobs are to be had, in their order.
+func (s *source) makeFeeds() {
+	for _, p := range s.parts {
+		if p.lines != nil {
+			s.feeds = append(s.feeds, p.lines)
+			continue
+		}
+		list := &listFeed{}
+		for i, n := range p.jobs {
+			if n.kind == mapping && n.get("for_each") != nil {
+				if f := s.forEach(n, jobPath(i)); f != nil {
+					s.feeds = append(s.feeds, list, f)
+				}
+				list = &listFeed{first: i + 1}
+				continue
+			}
+			list.jobs = append(list.jobs, n)
+		}
+		s.feeds = append(s.feeds, list)
+	}
+	s.parts = nil
+}
+
+// document joins a document to those before it, but for its jobs, which it returns.
+// Keys that begin with x- are free, so that anchors have a place.
+func (d *decoder) document(root *node) (jobs []*node) {
 	before := d.root
 	d.root = root
 	if root.kind != mapping {
 		d.wrong(root, "want a mapping of "+strings.Join(keys(documentFields), ", "))
 		root = &node{kind: mapping}
 	}
-	if jobs := root.get("jobs"); jobs != nil {
-		p.jobs = d.items(jobs)
+	if n := root.get("jobs"); n != nil {
+		jobs = d.items(n)
 	}
 	root.kids = slices.DeleteFunc(root.kids, func(kid *node) bool {
 		return kid.key == "jobs" || strings.HasPrefix(kid.key, "x-")
 	})
 	d.root = d.agree(before, root)
+	return jobs
 }
 
 // agree returns what two files say together. Both may have a mapping, and name
@@ -131,20 +195,20 @@ func (d *decoder) agree(before, n *node) *node {
 		both := *before
 		both.kids = slices.Concat(before.kids, n.kids)
 		return &both
-	case (before.file != flagFile || n.kind >= list) && !same(before, n):
+	case (!before.file.typed || n.kind >= list) && !same(before, n):
 		d.fail(n, "differs from %s", before.pos())
 	}
 	return before
 }
 
-// The keys of a document. The jobs are read by themselves.
+// The keys of a document; what references may name comes first. The jobs are read
+// by themselves.
 var documentFields = []field[Spec]{
 	{"version", func(d *decoder, _ *Spec, n *node) {
 		if n.kind != plain || n.text != "1" {
 			d.wrong(n, "want 1")
 		}
 	}},
-	{"limits", func(d *decoder, s *Spec, n *node) { fields(d, s, n, limitsFields) }},
 	{"vars", (*decoder).readVars},
 	{"public_env", func(d *decoder, s *Spec, n *node) {
 		for _, item := range d.items(n) {
@@ -152,12 +216,13 @@ var documentFields = []field[Spec]{
 		}
 		s.PublicEnv = slices.Sorted(maps.Keys(d.public))
 	}},
+	{"limits", func(d *decoder, s *Spec, n *node) { fields(d, s, n, limitsFields) }},
 	{"defaults", (*decoder).checkDefaults},
 	{"jobs", nil},
 }
 
 // flagFile stands for the command line.
-var flagFile = &file{name: "--var"}
+var flagFile = &file{name: "--var", typed: true}
 
 // flagVars returns the vars of the command line as a document.
 func flagVars(vars map[string]string) *node {
@@ -170,33 +235,4 @@ func flagVars(vars map[string]string) *node {
 		root.kids = []*node{n}
 	}
 	return root
-}
-
-// check sends all jobs that can be read twice through the source, and makes it
-// ready for the run.
-func (s *source) check(spec *Spec) error {
-	all, errs := s.parts, s.d.errs
-	piped := func(p *part) bool { return p.piped }
-	err := s.begin(slices.DeleteFunc(slices.Clone(all), piped))
-	for err == nil && len(errs) < maxErrors {
-		if _, err = s.Next(); err != nil {
-			if _, bad := errors.AsType[*Invalid](err); bad {
-				err = nil
-			}
-			errs.add(s.d.errs...)
-		}
-	}
-	if spec.Jobs = s.seq; slices.ContainsFunc(all, piped) {
-		spec.Jobs = -1
-	}
-	s.parts = all
-	switch {
-	case err != nil && err != io.EOF:
-		return err
-	case len(errs) > 0:
-		return errs
-	}
-	spec.Warnings = s.d.warnings
-	s.closes = true
-	return s.begin(all)
 }

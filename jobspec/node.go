@@ -53,17 +53,30 @@ func (p place) after(text []byte) place {
 	return p
 }
 
-// file is one job file.
+// file is one job file, or one that rows come from.
 type file struct {
-	name string // as the user named it; "<stdin>" for standard input
-	dir  string // what relative paths start from; empty: the working folder
+	name   string // as the user named it
+	dir    string // what relative paths start from; empty: the working folder
+	number int32  // of the run's files
+	typed  bool   // it is none: it stands for the command line
 }
 
+// stdin is how users name standard input.
+const stdin = "-"
+
 func newFile(name string) *file {
-	if name == "-" {
-		return &file{name: "<stdin>"}
+	if name == stdin {
+		return &file{name: name}
 	}
 	return &file{name: name, dir: filepath.Dir(name)}
+}
+
+// String names the file in messages.
+func (f *file) String() string {
+	if f.name == stdin {
+		return "<stdin>"
+	}
+	return f.name
 }
 
 // path returns p, which was typed in the file, as the working folder sees it.
@@ -86,7 +99,10 @@ func (f *file) folder(working string) string {
 }
 
 func (f *file) position(at place) Position {
-	return Position{File: f.name, Line: int(at.line), Column: int(at.column)}
+	if f.typed {
+		at = place{}
+	}
+	return Position{File: f.String(), Line: int(at.line), Column: int(at.column)}
 }
 
 func (n *node) pos() Position    { return n.file.position(n.at) }
@@ -121,8 +137,11 @@ func (n *node) pathTo(target *node) (path string, found bool) {
 	return "", false
 }
 
-// choices are the keys of a call that stand for one another.
-var choices = [][]string{{"body", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"}}
+// choices are the keys of a call, and of a for_each, that stand for one another.
+var choices = [][]string{
+	{"body", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"},
+	{"csv", "jsonl", "lines", "values"},
+}
 
 // choice returns the choices that key is one of.
 func choice(key string) []string {
@@ -138,7 +157,7 @@ func choice(key string) []string {
 // name (for headers in any case), or of another choice of a call.
 func (n *node) rival(key string) *node {
 	var others []string
-	if n.key == "http" || n.key == "exec" {
+	if n.key == "http" || n.key == "exec" || n.key == "for_each" {
 		others = choice(key)
 	}
 	for _, kid := range n.kids {

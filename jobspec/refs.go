@@ -5,28 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// shortSecret is the length in bytes below which a secret is not searched for
-// in bodies.
-const shortSecret = 8
-
-// values is what references stand for.
-type values struct {
-	vars    map[string]string
-	shell   []EnvVar                    // the vars as commands in a shell get them
-	public  map[string]bool             // environment variables that are no secrets
-	lookup  func(string) (string, bool) // of the environment
-	env     map[string]string           // looked up before, the same for the whole run
-	secrets []string                    // among those values, longest first
-	recent  []string                    // secrets that were put into the latest text
-}
-
 // sources are what a reference may begin with; $ and { in front of anything else
-// are text. Files and items are refused, so that they can get a meaning later.
+// are text.
 var sources = []string{"env", "file", "var", "item", "job"}
 
 // use says what a text with references is for.
@@ -37,25 +23,39 @@ const (
 	forAll                 // it may not
 	forPath                // nor may what is put in lead to another folder
 	forVar                 // nothing may be put in
-	forFile                // it stays as it is typed
-	forHash                // all but vars stays by name
+	asTyped                // nothing is looked for
+	forRewrite             // only items are put in; the rest stays as it is typed
+	forHash                // secrets and the id stay by name
 	forTextHash            // and quotes make no difference
 	forPathHash            // nor does what stands in front of the mark
 )
 
 // text returns a text of a call, with its references put in. It is not empty.
-func (d *decoder) text(n *node) string { return d.expand(n, d.str(n), forCall) }
+func (d *decoder) text(n *node) string { return d.filled(n, forCall) }
 
-// textOrEmpty is text for where an empty text in quotes means something.
-func (d *decoder) textOrEmpty(n *node) string { return d.expand(n, d.strOrEmpty(n), forCall) }
+// open is text where no secrets may stand.
+func (d *decoder) open(n *node) string { return d.filled(n, forAll) }
 
-// open returns a text that may hold no secrets.
-func (d *decoder) open(n *node) string { return d.expand(n, d.str(n), forAll) }
+// content is text where what is put in may be empty.
+func (d *decoder) content(n *node) string { return d.expand(n, d.str(n), forCall) }
+
+// contentOrNone is content where an empty text in quotes means something, too.
+func (d *decoder) contentOrNone(n *node) string { return d.expand(n, d.strOrEmpty(n), forCall) }
+
+// filled returns a text that is not empty, or reports why it is.
+func (d *decoder) filled(n *node, as use) string {
+	typed, faults := d.str(n), d.faults
+	s := d.expand(n, typed, as)
+	if s == "" && typed != "" && d.faults == faults {
+		d.fail(n, "what is put in leaves it empty")
+	}
+	return s
+}
 
 // filePath returns a path, which is relative to the file that it is written in,
 // as the working folder sees it.
 func (d *decoder) filePath(n *node, as use) string {
-	path := d.expand(n, d.str(n), as)
+	path := d.filled(n, as)
 	if d.folder != "" && path != "" && !filepath.IsAbs(path) {
 		d.retyped[n] = escape(n.file.folder(d.folder)) + mark + n.text
 	}
@@ -66,36 +66,38 @@ func (d *decoder) filePath(n *node, as use) string {
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
 	d.recent = d.recent[:0]
-	if as == forFile || !strings.Contains(s, "${") {
+	if as == asTyped || !strings.Contains(s, "${") {
 		return s
 	}
-	var b strings.Builder
+	var b, plain strings.Builder // plain: without what was put in
 	for {
 		text, rest, found := strings.Cut(s, "${")
+		plain.WriteString(text)
 		if !found {
-			b.WriteString(s)
+			b.WriteString(text)
 			return b.String()
 		}
-		if before, literal := strings.CutSuffix(text, "$"); literal {
-			b.WriteString(before + "${")
-			s = rest
-			continue
+		source, _, colon := strings.Cut(rest, ":")
+		literal := strings.HasSuffix(text, "$")
+		if literal && as != forRewrite {
+			text = text[:len(text)-1]
 		}
-		if source, _, colon := strings.Cut(rest, ":"); !colon || !slices.Contains(sources, source) {
-			b.WriteString(text + "${")
+		b.WriteString(text)
+		if literal || !colon || !slices.Contains(sources, source) {
+			b.WriteString("${")
 			s = rest
 			continue
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
-		value, err := d.reference(n, ref, as)
+		value, err := d.reference(n, ref, plain.String(), as)
 		if err == nil && !closed {
 			err = errors.New("want a closing }")
 		}
 		if err != nil {
-			d.fail(n, "${%s}: %v", ref, err)
+			d.failReference(n, ref, err)
 			return ""
 		}
-		b.WriteString(text + value)
+		b.WriteString(value)
 		s = rest
 	}
 }
@@ -103,12 +105,37 @@ func (d *decoder) expand(n *node, s string, as use) string {
 // escape returns the text that expand makes s of.
 func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 
-// reference returns what ${ref} stands for.
-func (d *decoder) reference(n *node, ref string, as use) (string, error) {
+// errLater is the error of an item in the defaults, which jobs with rows have.
+var errLater = errors.New("known with each row only")
+
+// unknownItem is the error of a field that no row has.
+type unknownItem struct{ error }
+
+func (d *decoder) failReference(n *node, ref string, err error) {
+	if err == errLater {
+		d.faults++
+		return
+	}
+	row := d.item
+	if _, any := err.(unknownItem); any {
+		d.item = nil // it is wrong for every row
+	}
+	d.fail(n, "${%s}: %v", ref, err)
+	d.item = row
+}
+
+// reference returns what ${ref} stands for, behind plain text.
+func (d *decoder) reference(n *node, ref, plain string, as use) (string, error) {
 	source, name, _ := strings.Cut(ref, ":")
 	switch {
 	case as == forVar: // values are put in once: it would stay as it is
 		return "", errors.New("want plain text: put references where the var is used")
+	case source == "item" && name != "":
+		return d.itemValue(n, name, plain, as)
+	case as == forRewrite && source == "file":
+		return "${file:" + n.file.folder(d.folder) + mark + name + "}", nil
+	case as == forRewrite:
+		return "${" + ref + "}", nil
 	case source == "var" && name != "":
 		value, known := d.vars[name]
 		if !known {
@@ -116,56 +143,61 @@ func (d *decoder) reference(n *node, ref string, as use) (string, error) {
 		}
 		return value, nil
 	case as >= forHash:
+		if source == "file" {
+			ref = "file:" + behindMark(name)
+		}
 		return "\x00" + ref, nil // no text that was typed looks like it
 	case source == "env" && name != "":
 		return d.environment(n, name, as)
-	case ref == "job:id":
-		switch id := d.job.ID; {
-		case n == d.root.get("id"):
+	case source == "file" && name != "":
+		return d.secretFile(n, name, as)
+	case ref == "job:id" && d.job != nil:
+		if n == d.root.get("id") {
 			return "", errors.New("a job's id cannot stand here")
-		case as == forPath && (id == ".." || strings.ContainsAny(id, `/\`)):
-			return "", fmt.Errorf("the id %q cannot be part of a path", id)
-		default:
-			return id, nil
 		}
+		return d.job.ID, fits(d.job.ID, "id", as)
 	}
-	return "", errors.New("unknown reference: want ${env:NAME}, ${var:NAME} or ${job:id}; $${ is a literal ${")
+	return "", errors.New("unknown reference: want ${env:NAME}, ${file:PATH}, ${var:NAME}, ${item:FIELD} or ${job:id}; $${ is a literal ${")
 }
 
-func (d *decoder) environment(n *node, name string, as use) (string, error) {
-	if !d.public[name] && as != forCall {
-		return "", fmt.Errorf("a secret cannot stand here: name %s in public_env if it is none", name)
+// fits refuses a value that would lead a path to another folder.
+func fits(value, what string, as use) error {
+	if as == forPath && (value == ".." || strings.ContainsAny(value, `/\`)) {
+		return fmt.Errorf("the %s %q cannot be part of a path", what, value)
 	}
-	value, known := d.env[name]
-	if !known {
-		var set bool
-		switch value, set = d.lookup(name); {
-		case !set:
-			return "", fmt.Errorf("the environment variable %s is not set", name)
-		case value == "":
-			return "", fmt.Errorf("the environment variable %s is empty", name)
-		case !d.public[name] && len(value) < shortSecret:
-			d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
-		}
-		d.env[name] = value
-		if !d.public[name] {
-			d.addSecret(value)
-		}
-	}
-	if !d.public[name] {
-		d.recent = append(d.recent, value)
-	}
-	return value, nil
+	return nil
 }
 
-// addSecret adds to the secrets of the run. Jobs share the slice, so it is never
-// changed in place.
-func (v *values) addSecret(value string) {
-	v.secrets = append(slices.Clone(v.secrets), value)
-	slices.SortFunc(v.secrets, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
-	v.secrets = slices.Compact(v.secrets)
+// itemValue returns the value of a row's field, as it stands behind plain text.
+func (d *decoder) itemValue(n *node, name, plain string, as use) (string, error) {
+	switch {
+	case d.item == nil && d.inDefaults:
+		return "", errLater
+	case d.item == nil:
+		return "", errors.New("no for_each: there is no item")
+	}
+	value, known := d.item.get(name)
+	switch {
+	case !known:
+		return "", unknownItem{fmt.Errorf("unknown item%s", didYouMean(name, d.item.names))}
+	case strings.Contains(value, "\x00"):
+		return "", errors.New("want an item without NUL")
+	case n.key == "url" && n == d.root.get("http").get("url") && behindHost(plain):
+		value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	}
+	if as == forRewrite {
+		return escape(value), nil
+	}
+	return value, fits(value, "item", as)
+}
+
+// behindHost reports whether the next character of a URL belongs to its path or
+// what follows that.
+func behindHost(plain string) bool {
+	if _, rest, found := strings.Cut(plain, "://"); found {
+		plain = rest
+	}
+	return strings.ContainsAny(plain, "/?#")
 }
 
 // readVars takes up the vars, for references and as VAR_NAME variables, sorted by
@@ -173,20 +205,29 @@ func (v *values) addSecret(value string) {
 func (d *decoder) readVars(_ *Spec, n *node) {
 	d.pairs(n, func(kid *node) {
 		value := d.str(kid)
-		if kid.file != flagFile {
+		if !kid.file.typed {
 			value = d.expand(kid, value, forVar)
 		}
 		d.vars[kid.key] = value
 	})
-	from := make(map[string]string)
+	all := &item{}
 	for _, name := range slices.Sorted(maps.Keys(d.vars)) {
-		variable := "VAR_" + variableName(name)
-		if other, doubled := from[variable]; doubled {
-			d.fail(n.get(name), "%q and %q would both be the variable %s", other, name, variable)
-		}
-		from[variable] = name
-		d.shell = append(d.shell, EnvVar{variable, d.vars[name]})
+		all.names, all.values = append(all.names, name), append(all.values, d.vars[name])
 	}
+	d.shell = d.shellVariables(n, "VAR_", all)
+}
+
+// shellVariables returns what is handed to shells as variables, since their text is
+// never looked at. It reports, at n, two that would have one name.
+func (d *decoder) shellVariables(n *node, prefix string, of *item) (all []EnvVar) {
+	for i, name := range of.names {
+		v := EnvVar{prefix + variableName(name), of.values[i]}
+		if at := slices.IndexFunc(all, func(other EnvVar) bool { return other.Name == v.Name }); at >= 0 {
+			d.fail(cmp.Or(n.get(name), n), "%q and %q would both be the variable %s", of.names[at], name, v.Name)
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 // variableName upper-cases a name and makes _ of what a variable's name cannot

@@ -94,7 +94,7 @@ func (d *decoder) heading() []byte {
 	if limits := d.root.get("limits"); limits != nil {
 		doc.kids = slices.Insert(doc.kids, 1, limits)
 	}
-	b := d.json(nil, doc, forFile)
+	b := d.json(nil, doc, forRewrite)
 	return append(b[:len(b)-1], `,"jobs":[`...)
 }
 

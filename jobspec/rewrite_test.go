@@ -59,6 +59,7 @@ func absolute(t testing.TB, j *jobspec.Job) *jobspec.Job {
 // sameJob compares jobs but for where they stand and when they may start.
 var sameJob = cmp.Options{
 	cmpopts.IgnoreFields(jobspec.Job{}, "Pos", "NotBefore"),
+	cmpopts.IgnoreUnexported(jobspec.Job{}),
 	cmp.Transformer("pattern", func(r *regexp.Regexp) string {
 		if r == nil {
 			return ""

@@ -45,7 +45,7 @@ func (d *decoder) strOrEmpty(n *node) string {
 
 // parse reads a text in a way of its own, whose errors say what is wanted.
 func parse[T any](d *decoder, n *node, read func(string) (T, error)) T {
-	return parseText(d, n, d.str(n), read)
+	return parseText(d, n, d.open(n), read)
 }
 
 // parseText is parse for text, which is what was made of n, if it is not empty.
@@ -63,11 +63,23 @@ func parseText[T any](d *decoder, n *node, text string, read func(string) (T, er
 // maxCount bounds permits and tokens; a coordinator counts in doubles.
 const maxCount = 1 << 52
 
+// unquoted returns a text that must stand without quotes, unless it holds
+// references, which JSON can write in quotes only.
+func (d *decoder) unquoted(n *node) (text string, ok bool) {
+	if n.kind < list && strings.Contains(n.text, "${") {
+		text = d.open(n)
+		return text, text != ""
+	}
+	return n.text, n.kind == plain || n.kind == boolean
+}
+
 // whole returns a whole number from low to high.
 func (d *decoder) whole(n *node, low, high int64) int64 {
-	v, err := strconv.ParseInt(n.text, 10, 64)
+	text, ok := d.unquoted(n)
+	v, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case n.kind != plain || err != nil || strconv.FormatInt(v, 10) != n.text:
+	case !ok && text == "" && n.text != "": // reported
+	case !ok || err != nil || strconv.FormatInt(v, 10) != text:
 		d.wrong(n, "want a whole number")
 	case low <= v && v <= high:
 		return v
@@ -85,10 +97,11 @@ func (d *decoder) numbers(n *node, low, high int64) []int {
 }
 
 func (d *decoder) boolean(n *node) bool {
-	if n.kind != plain && n.kind != boolean || n.text != "true" && n.text != "false" {
+	text, ok := d.unquoted(n)
+	if (!ok || text != "true" && text != "false") && (text != "" || n.text == "") {
 		d.wrong(n, "want true or false")
 	}
-	return n.text == "true"
+	return text == "true"
 }
 
 // parseMultiplier reads a number from 1 to 1000.

@@ -2,72 +2,125 @@ package jobspec
 
 import (
 	"cmp"
-	"fmt"
 	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
-// source hands out the jobs of all parts. Every error that is not final is an
-// [Invalid], and says in d.errs all that is wrong: the files may have been
-// changed since they were checked.
+// source hands out the jobs of all feeds: first those that are in the index, which
+// were checked before, then those of pipes. Every error that is not final is an
+// [Invalid], and says in d.errs all that is wrong.
 type source struct {
 	d      decoder
-	parts  []*part
-	at     int // the current part
+	parts  []part
+	feeds  []feed
 	ids    ids
-	seq    int64
-	closes bool // each part once it is read
+	index  index
+	pipes  []feed // that have not ended
+	seq    int64  // of the last job of a pipe
+	stdin  io.Reader
+	nul    bool    // lines of standard input end in NUL
+	files  []*file // by number
+	opened []*os.File
 }
 
 func newSource(o Options) *source {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
+	if o.Stdin == nil {
+		o.Stdin = strings.NewReader("")
+	}
+	seed := maphash.MakeSeed()
 	return &source{
 		d: decoder{
 			root:   flagVars(o.Vars),
-			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, env: make(map[string]string)},
+			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
-		ids: ids{maphash.MakeSeed(), make(map[uint64]owner), make(map[uint64]owner), make(map[uint64]int)},
+		ids:   newIDs(seed),
+		index: newIndex(seed),
+		stdin: o.Stdin,
+		nul:   o.NUL,
 	}
 }
 
-// begin makes s hand out the jobs of parts from the first on. The memory for ids
-// is used again.
-func (s *source) begin(parts []*part) error {
-	for _, p := range parts {
-		if err := p.rewind(); err != nil {
-			return fmt.Errorf("read job file: %w", err)
+// check reads all jobs that can be read twice, and lists them in the index.
+func (s *source) check() error {
+	errs := s.d.errs
+	for _, f := range s.feeds {
+		if f.piped() {
+			s.pipes = append(s.pipes, f)
+			continue
+		}
+		if err := f.rewind(); err != nil {
+			return err
+		}
+		s.index.begin(f)
+		for len(errs) < maxErrors {
+			s.d.errs = nil
+			e, err := f.next()
+			if err == io.EOF {
+				break
+			}
+			if err = s.d.errs.take(err); err != nil {
+				return err
+			}
+			if len(s.d.errs) == 0 {
+				j, equals := s.claim(e, false)
+				s.index.add(e.spot, j, equals)
+			}
+			errs.add(s.d.errs...)
 		}
 	}
-	clear(s.ids.owners)
-	clear(s.ids.saves)
-	clear(s.ids.equal)
-	s.parts, s.at, s.seq = parts, 0, 0
+	s.seq = int64(s.index.count)
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// begin makes the source ready for its first job.
+func (s *source) begin() error {
+	s.index.fill()
+	if len(s.pipes) == 0 {
+		s.ids = ids{}
+	}
+	for _, f := range s.pipes {
+		if err := f.rewind(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // Next returns the next job.
 func (s *source) Next() (*Job, error) {
-	for ; s.at < len(s.parts); s.at++ {
-		p := s.parts[s.at]
+	if number, from := s.index.take(); from != nil {
+		return s.again(number, from)
+	}
+	for len(s.pipes) > 0 {
 		s.d.errs = nil
-		j, err := s.next(p)
+		e, err := s.pipes[0].next()
 		if err == io.EOF {
-			if s.closes {
-				p.close()
-			}
+			s.pipes = s.pipes[1:]
 			continue
 		}
 		if err = s.d.errs.take(err); err != nil {
 			return nil, err
 		}
+		var j *Job
+		if len(s.d.errs) == 0 {
+			j, _ = s.claim(e, true)
+		}
 		if len(s.d.errs) > 0 {
 			return nil, invalid(s.d.errs)
 		}
+		now := time.Now()
+		j.Deadline, j.NotBefore = j.Deadline.from(now), j.NotBefore.from(now)
 		s.seq++
 		j.Seq = s.seq
 		return j, nil
@@ -75,43 +128,60 @@ func (s *source) Next() (*Job, error) {
 	return nil, io.EOF
 }
 
-// next returns the next job of p and sees that its id and its file are its own.
-func (s *source) next(p *part) (*Job, error) {
-	n, path, err := p.next()
-	if err != nil {
+// again reads a job that was checked.
+func (s *source) again(number int, from *shelf) (*Job, error) {
+	at, exact := slices.BinarySearch(s.index.starts, number)
+	if !exact {
+		at--
+	}
+	s.d.errs = nil
+	e, err := s.index.feeds[at].find(s.index.spot(number))
+	if err = s.d.errs.take(err); err != nil {
 		return nil, err
 	}
-	j := s.d.read(n, path, s.ids.unnamed)
-	if p.piped {
-		if len(s.d.errs) > 0 {
-			return j, nil // another line may have its id
-		}
-		now := time.Now()
-		j.Deadline, j.NotBefore = j.Deadline.from(now), j.NotBefore.from(now)
+	var j *Job
+	if len(s.d.errs) == 0 {
+		j = s.d.read(e, func(hash string) string { return unnamed(hash, s.index.equals[number]) })
 	}
-	if j.ID == "" {
-		return j, nil
+	if len(s.d.errs) > 0 {
+		from.done()
+		return nil, invalid(s.d.errs)
 	}
-	here := owner{int32(j.Pos.Line), int32(s.at)}
+	j.Seq, j.shelf = int64(number)+1, from
+	return j, nil
+}
+
+// claim returns the job that an entry describes, and sees that its id and the file
+// it saves into are its own. Of a job without an id it says how many equal ones are
+// in front.
+func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
+	j = s.d.read(e, func(hash string) string {
+		equals = s.ids.equalsOf(unnamed(hash, 0))
+		return unnamed(hash, equals)
+	})
+	if piped && len(s.d.errs) > 0 || j.ID == "" {
+		return j, equals // another line may have its id
+	}
+	here := owner{e.line, e.file.number}
 	if first, taken := s.ids.claim(s.ids.owners, j.ID, here); taken {
-		s.doubled(cmp.Or(n.get("id"), n), "id", j.ID, first)
-		if p.piped {
-			return j, nil // another line may have its file
+		s.doubled(cmp.Or(e.n.get("id"), e.n), "id", j.ID, first)
+		if piped {
+			return j, equals // another line may have its file
 		}
 	}
 	if j.Output.Save == "" {
-		return j, nil
+		return j, equals
 	}
 	save := filepath.Clean(j.Output.Save)
 	if first, taken := s.ids.claim(s.ids.saves, save, here); taken {
-		s.doubled(cmp.Or(n.get("output").get("save"), n), "file", save, first)
+		s.doubled(cmp.Or(e.n.get("output").get("save"), e.n), "file", save, first)
 	}
-	return j, nil
+	return j, equals
 }
 
 // doubled reports that the job first has what n names.
 func (s *source) doubled(n *node, what, name string, first owner) {
-	s.d.fail(n, "%q: doubled %s, first at %s:%d", name, what, s.parts[first.part].file.name, first.line)
+	s.d.fail(n, "%q: doubled %s, first at %s:%d", name, what, s.files[first.file], first.line)
 }
 
 // from makes w absolute for a run that started at start.
@@ -120,37 +190,4 @@ func (w When) from(start time.Time) When {
 		w.At = start.Add(w.After)
 	}
 	return w
-}
-
-// ids knows the ids of a run, and the files that its jobs save into, by a 64-bit
-// hash, since a run may have millions: of a million ids, two meet by chance in one
-// run of 40 million.
-type ids struct {
-	seed   maphash.Seed
-	owners map[uint64]owner
-	saves  map[uint64]owner // by cleaned path
-	equal  map[uint64]int   // how many jobs without an id have one hash, but for the first
-}
-
-// owner is the place of the job that has an id or a file.
-type owner struct{ line, part int32 }
-
-// unnamed returns the id of a job that names none.
-func (t *ids) unnamed(hash string) string {
-	id := hash[len("sha256:"):][:12]
-	key := maphash.String(t.seed, id)
-	if _, taken := t.owners[key]; !taken {
-		return id
-	}
-	t.equal[key]++
-	return fmt.Sprintf("%s-%d", id, t.equal[key]+1)
-}
-
-// claim gives name to o, or returns who of owners has it.
-func (t *ids) claim(owners map[uint64]owner, name string, o owner) (first owner, taken bool) {
-	key := maphash.String(t.seed, name)
-	if first, taken = owners[key]; !taken {
-		owners[key] = o
-	}
-	return first, taken
 }

@@ -23,7 +23,7 @@ func parseYAML(f *file, data []byte) (*node, error) {
 	var doc, second yaml.Node
 	err := dec.Decode(&doc)
 	if err == io.EOF {
-		return nil, &Error{Pos: Position{File: f.name}, Text: "an empty file: want jobs (a stream that may be empty needs the format jsonl)"}
+		return nil, &Error{Pos: f.position(place{}), Text: "an empty file: want jobs (a stream that may be empty needs the format jsonl)"}
 	}
 	if err == nil {
 		if err = dec.Decode(&second); err == nil {
@@ -43,7 +43,7 @@ func parseYAML(f *file, data []byte) (*node, error) {
 
 // yamlError gives a syntax error the form of all others.
 func yamlError(f *file, err error) *Error {
-	e := &Error{Pos: Position{File: f.name}, Text: strings.TrimPrefix(err.Error(), "yaml: ")}
+	e := &Error{Pos: f.position(place{}), Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if rest, found := strings.CutPrefix(e.Text, "line "); found {
 		line, text, _ := strings.Cut(rest, ": ")
 		e.Pos.Line, _ = strconv.Atoi(line)

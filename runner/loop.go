@@ -144,6 +144,7 @@ func (r *run) arrive(in incoming) {
 func (r *run) take(job *jobspec.Job) {
 	todo, changed, status := r.cfg.Past.left(job, r.cfg.RetryUnknown)
 	if !todo {
+		job.Done()
 		r.cfg.Stats.update(func(s *Summary) { s.Jobs++; s.Earlier++; s.Ended[status]++ })
 		return
 	}
@@ -250,6 +251,7 @@ func (r *run) end(e end) {
 		t.job, t.hops = next, t.hops+1
 		r.again(t, e.ended, 0, cause)
 	case !v.again:
+		t.read.Done()
 		r.record(t.finish(r, v.status, e))
 	case t.hinted > maxHinted:
 		r.gaveUp(t, t.throttled(r, schedule.Deferral{}, e.ended))
@@ -276,6 +278,7 @@ func (r *run) gaveUp(t *task, record *results.Record) {
 	if record.Status == results.Deferred && r.cfg.Deferred != nil {
 		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
 	}
+	t.read.Done()
 	r.record(record)
 }
 

@@ -1,0 +1,119 @@
+package jobspec
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// table hands out the rows of a file of comma-separated values (RFC 4180), or, if
+// its name ends in .tsv, of values separated by tabs. Its first row names the fields.
+type table struct {
+	*rowFeed
+	in     bytes.Reader
+	csv    *csv.Reader
+	names  []string // nil: not read yet
+	broken bool     // the names are wrong
+}
+
+func newTable(f *rowFeed) *table {
+	t := &table{rowFeed: f}
+	f.split = splitCSV
+	t.csv = t.reader(&t.in)
+	f.parse = t.row
+	return t
+}
+
+func (t *table) reader(in io.Reader) *csv.Reader {
+	r := csv.NewReader(in)
+	r.FieldsPerRecord = -1
+	if strings.EqualFold(filepath.Ext(t.file.name), ".tsv") {
+		r.Comma = '\t'
+	}
+	return r
+}
+
+func (t *table) rewind() error {
+	t.names, t.broken = nil, false
+	return t.rowFeed.rewind()
+}
+
+func (t *table) next() (entry, error) {
+	if t.broken {
+		return entry{}, io.EOF
+	}
+	if t.names == nil {
+		if err := t.readNames(); err != nil {
+			t.broken = true
+			return entry{}, err
+		}
+	}
+	return t.rowFeed.next()
+}
+
+func (t *table) readNames() error {
+	record, s, err := t.read()
+	if err == io.EOF {
+		return &Error{Pos: t.file.position(place{}), Text: "an empty file: want a first row with the names of the fields"}
+	}
+	if err == nil {
+		err = checkText(t.file, record, s.line)
+	}
+	if err == nil {
+		t.names, err = t.parseRow(record, s)
+	}
+	for i, name := range t.names {
+		if name != "" && slices.Contains(t.names[:i], name) {
+			return t.fault(s.line, fmt.Sprintf("%q: doubled name of a field", name))
+		}
+	}
+	return err
+}
+
+func (t *table) row(record []byte, s spot) (*item, error) {
+	values, err := t.parseRow(record, s)
+	if err == nil && len(values) != len(t.names) {
+		err = t.fault(s.line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
+	}
+	return &item{names: t.names, values: values}, err
+}
+
+func (t *table) parseRow(record []byte, s spot) ([]string, error) {
+	t.in.Reset(record)
+	values, err := t.csv.Read()
+	if err == nil {
+		return values, nil
+	}
+	_, err = t.reader(bytes.NewReader(record)).ReadAll() // which counts lines from 1
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+		return nil, t.fault(s.line+int32(bad.Line)-1, bad.Err.Error())
+	}
+	return nil, t.fault(s.line, "not a row of comma-separated values")
+}
+
+func (t *table) fault(line int32, text string) error {
+	return &Error{Pos: t.file.position(place{line: line}), Text: text}
+}
+
+// splitCSV cuts a row off: up to a line break outside of quotes. Within quotes a
+// quote is doubled, so an even number of them is in front of that.
+func splitCSV(data []byte, atEOF bool) (advance int, row []byte, err error) {
+	quoted := false
+	for at, b := range data {
+		switch {
+		case b == '"':
+			quoted = !quoted
+		case b == '\n' && !quoted:
+			return at + 1, data[:at+1], nil
+		}
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}

@@ -1,0 +1,206 @@
+package jobspec
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+)
+
+// index lists the jobs of files that can be read again, 28 bytes a job, so that
+// a run need not take them up in the order of the files: of the jobs in memory each
+// host has an equal share, and of a host's share each lane, as long as they have
+// jobs. So many jobs for a busy host do not hide those for others behind them. A
+// lane's jobs, and all jobs as long as none is kept in memory, come in the order of
+// the files.
+type index struct {
+	feeds  []feed // in the order of their jobs
+	starts []int  // the number of each feed's first job; numbers are from 0
+	chunks [][]spot
+	count  int
+	equals map[int]int // of a job without an id: how many equal ones are in front of it
+	seed   maphash.Seed
+	known  map[uint64]int32 // lanes
+	hosts  map[string]*shelf
+	lanes  []*shelf
+
+	mu  sync.Mutex // guards all shelves; never held across a wait
+	all shelf      // of hosts, which are shelves of lanes
+}
+
+// chunk is how many spots are allocated at once.
+const chunk = 4096
+
+// maxLanes bounds the shelves: with more lanes, several share one.
+const maxLanes = 1 << 16
+
+// shelf is all there is, a host, or a lane.
+type shelf struct {
+	index *index
+	above *shelf // nil: all
+	below shelves
+	left  []int32 // of a lane: numbers of jobs that were not handed out
+	first int32   // the next one, here or below
+	out   int     // jobs that were handed out and are not done
+	place int     // in above.below; -1: nothing is left
+}
+
+// shelves is a heap (see [heap.Interface]) of those with something left: the one
+// with the fewest jobs out is on top.
+type shelves []*shelf
+
+func (s shelves) Len() int { return len(s) }
+func (s shelves) Less(i, j int) bool {
+	if s[i].out != s[j].out {
+		return s[i].out < s[j].out
+	}
+	return s[i].first < s[j].first
+}
+func (s shelves) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+func (s *shelves) Push(x any) {
+	one := x.(*shelf)
+	one.place = len(*s)
+	*s = append(*s, one)
+}
+func (s *shelves) Pop() any {
+	last := len(*s) - 1
+	one := (*s)[last]
+	one.place = -1
+	*s = (*s)[:last]
+	return one
+}
+
+func newIndex(seed maphash.Seed) index {
+	return index{seed: seed, equals: make(map[int]int), known: make(map[uint64]int32), hosts: make(map[string]*shelf)}
+}
+
+// begin says that the jobs of feed f come next.
+func (x *index) begin(f feed) {
+	if last := len(x.starts) - 1; last >= 0 && x.starts[last] == x.count {
+		x.feeds[last] = f // the one before has none
+		return
+	}
+	x.feeds = append(x.feeds, f)
+	x.starts = append(x.starts, x.count)
+}
+
+// add lists the next job.
+func (x *index) add(s spot, j *Job, equals int) {
+	s.lane = x.laneOf(j)
+	if x.count%chunk == 0 {
+		x.chunks = append(x.chunks, make([]spot, 0, chunk))
+	}
+	last := &x.chunks[x.count/chunk]
+	*last = append(*last, s)
+	if equals > 0 {
+		x.equals[x.count] = equals
+	}
+	x.count++
+}
+
+func (x *index) spot(number int) spot { return x.chunks[number/chunk][number%chunk] }
+
+// laneOf returns the lane of a job: those with other keys, with another priority or
+// that are not to start yet must not hide it.
+func (x *index) laneOf(j *Job) int32 {
+	var h maphash.Hash
+	h.SetSeed(x.seed)
+	for _, name := range append([]string{j.Host, j.Account}, j.Pools...) {
+		h.WriteString(name)
+		h.WriteByte(0)
+	}
+	var rest [9]byte
+	binary.LittleEndian.PutUint64(rest[:], uint64(j.Priority))
+	if j.NotBefore.Set {
+		rest[8] = 1
+	}
+	h.Write(rest[:])
+	sum := h.Sum64()
+	lane, known := x.known[sum]
+	if known {
+		return lane
+	}
+	if len(x.lanes) == maxLanes {
+		return int32(sum % maxLanes)
+	}
+	host := x.hosts[j.Host]
+	if host == nil {
+		host = &shelf{index: x, above: &x.all, place: -1}
+		x.hosts[j.Host] = host
+	}
+	x.lanes = append(x.lanes, &shelf{index: x, above: host, place: -1})
+	x.known[sum] = int32(len(x.lanes) - 1)
+	return x.known[sum]
+}
+
+// fill puts all jobs on their shelves.
+func (x *index) fill() {
+	sizes := make([]int, len(x.lanes))
+	for number := range x.count {
+		sizes[x.spot(number).lane]++
+	}
+	all := make([]int32, 0, x.count)
+	for i, lane := range x.lanes {
+		lane.left, all = all[:0:sizes[i]], all[sizes[i]:cap(all)]
+		all = all[:0]
+	}
+	for number := range x.count {
+		lane := x.lanes[x.spot(number).lane]
+		lane.left = append(lane.left, int32(number))
+	}
+	for _, lane := range x.lanes {
+		lane.first = lane.left[0]
+		heap.Push(&lane.above.below, lane)
+	}
+	for _, host := range x.hosts {
+		host.first = host.below[0].first
+		heap.Push(&x.all.below, host)
+	}
+	x.known, x.hosts = nil, nil
+}
+
+// take hands out the next job: its number, and the shelf it lay on; nil if none is
+// left.
+func (x *index) take() (number int, from *shelf) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := &x.all
+	for len(s.below) > 0 {
+		s = s.below[0]
+	}
+	if len(s.left) == 0 {
+		return 0, nil
+	}
+	number, s.left = int(s.left[0]), s.left[1:]
+	s.moveLocked(1)
+	return number, s
+}
+
+// moveLocked counts jobs that were handed out, or are done if n is negative, for s
+// and those above it.
+func (s *shelf) moveLocked(n int) {
+	for ; s.above != nil; s = s.above {
+		s.out += n
+		switch {
+		case len(s.below) > 0:
+			s.first = s.below[0].first
+		case len(s.left) > 0:
+			s.first = s.left[0]
+		case s.place >= 0:
+			heap.Remove(&s.above.below, s.place)
+		}
+		if s.place >= 0 {
+			heap.Fix(&s.above.below, s.place)
+		}
+	}
+}
+
+// done tells that a job of the lane was handed out and leaves the memory.
+func (s *shelf) done() {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	s.moveLocked(-1)
+}

@@ -1,0 +1,158 @@
+package jobspec
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxRecord bounds a line of JSON Lines and a row; a larger body belongs into a
+// file.
+const maxRecord = 16 << 20
+
+// byteMark is the mark that some editors put in front of UTF-8.
+var byteMark = []byte("\xef\xbb\xbf")
+
+// records reads a file record by record: lines, or what else split cuts off.
+type records struct {
+	file  *file
+	in    io.Reader
+	disk  *os.File // in, if that is a regular file; nil: it can be read only once
+	split bufio.SplitFunc
+	nul   bool // records end in NUL, and blank ones count
+
+	scan    *bufio.Scanner
+	end     spot // behind the record that was read; its size is that record's
+	tooLong bool // the record that is being read
+	seed    maphash.Seed
+	found   []byte // what was read last to find a record, and what is behind it
+	foundAt int64
+}
+
+func (r *records) piped() bool { return r.disk == nil }
+
+func (r *records) rewind() (err error) {
+	if r.disk != nil {
+		_, err = r.disk.Seek(0, io.SeekStart)
+		r.in = r.disk
+	}
+	r.end, r.tooLong = spot{}, false
+	r.scan = bufio.NewScanner(r.in)
+	r.scan.Buffer(make([]byte, 64<<10), maxRecord)
+	r.scan.Split(r.cut)
+	return err
+}
+
+// cut splits the records off. One that is too long is thrown away as it comes.
+func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
+	advance, record, err = r.split(data, atEOF)
+	if advance == 0 && len(data) >= maxRecord {
+		advance, r.tooLong = len(data), true
+	}
+	r.end.offset += int64(advance)
+	r.end.line += int32(bytes.Count(data[:advance], []byte("\n")))
+	r.end.size = int32(advance)
+	return advance, record, err
+}
+
+// read returns the next record, which is good until the next call, and where it
+// is; or io.EOF.
+func (r *records) read() ([]byte, spot, error) {
+	var line int32
+	for {
+		line = r.end.line + 1
+		if !r.scan.Scan() {
+			break
+		}
+		record := r.scan.Bytes()
+		s := spot{offset: r.end.offset - int64(r.end.size), size: r.end.size, line: line}
+		if r.tooLong {
+			break
+		}
+		if s.offset == 0 {
+			record = bytes.TrimPrefix(record, byteMark)
+		}
+		if r.nul || len(bytes.TrimSpace(record)) > 0 {
+			s.sum = r.sum(record)
+			return record, s, nil
+		}
+	}
+	switch err := r.scan.Err(); {
+	case r.tooLong:
+		r.tooLong = false
+		return nil, spot{}, &Error{Pos: r.file.position(place{line: line}), Text: fmt.Sprintf("a line of over %d MiB", maxRecord>>20)}
+	case err != nil:
+		return nil, spot{}, fmt.Errorf("read job file: %w", err)
+	}
+	return nil, spot{}, io.EOF
+}
+
+// window is how much is read at once where records follow one another.
+const window = 64 << 10
+
+// readAt returns a record that read has returned before. It is good until the
+// next call.
+func (r *records) readAt(s spot) ([]byte, error) {
+	from, size := s.offset-r.foundAt, int64(s.size)
+	if from < 0 || from+size > int64(len(r.found)) {
+		if from == int64(len(r.found)) {
+			size = max(size, window)
+		}
+		r.found = slices.Grow(r.found[:0], int(size))[:size]
+		n, err := r.disk.ReadAt(r.found, s.offset)
+		if err != nil && err != io.EOF {
+			return nil, fmt.Errorf("read job file: %w", err)
+		}
+		r.found, r.foundAt, from = r.found[:n], s.offset, 0
+	}
+	raw := r.found[from:min(from+int64(s.size), int64(len(r.found)))]
+	_, record, _ := r.split(raw, true)
+	if s.offset == 0 {
+		record = bytes.TrimPrefix(record, byteMark)
+	}
+	if r.sum(record) != s.sum {
+		return nil, fmt.Errorf("read job file: %s:%d: it was changed in the meantime", r.file, s.line)
+	}
+	return record, nil
+}
+
+func (r *records) sum(record []byte) uint32 { return uint32(maphash.Bytes(r.seed, record)) }
+
+// splitNUL cuts off what ends in NUL, as find -print0 and xargs -0 have it.
+func splitNUL(data []byte, atEOF bool) (advance int, record []byte, err error) {
+	end := bytes.IndexByte(data, 0)
+	switch {
+	case end >= 0:
+		return end + 1, data[:end], nil
+	case atEOF && len(data) > 0:
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+// checkText refuses what no job file may hold: UTF-16, bytes that are not UTF-8,
+// and NUL. The data begins on a line of that number.
+func checkText(f *file, data []byte, line int32) error {
+	fault := func(at int, text string) error {
+		return &Error{Pos: f.position(place{line, 1}.after(data[:at])), Text: text}
+	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return fault(0, "UTF-16: save the file as UTF-8")
+	}
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		switch {
+		case r == 0:
+			return fault(at, "a NUL byte: save the file as UTF-8 text")
+		case r == utf8.RuneError && size == 1:
+			return fault(at, "a byte that is not UTF-8")
+		}
+		at += size
+	}
+	return nil
+}
