@@ -87,7 +87,7 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newVersionCmd(p))
+	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newEachCmd(p, p.each), newVersionCmd(p))
 	return root
 }
 

@@ -53,8 +53,11 @@ func (s *session) openResults() (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path == stdout {
+	switch path {
+	case stdout:
 		return &output{Sink: results.NewWriter(s.stdout)}, nil
+	case "":
+		return &output{Sink: nowhere{}}, nil
 	}
 	mode := results.Create
 	switch {
@@ -181,11 +184,18 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 	}, nil
 }
 
-// results returns the path of the results file, or stdout. No job file is one.
+// nowhere takes the records of a run whose results nobody wants.
+type nowhere struct{}
+
+// Append does nothing.
+func (nowhere) Append(...*results.Record) error { return nil }
+
+// results returns the path of the results file, stdout, or "" if there is to be
+// none. No job file is one.
 func (o *runOptions) results() (string, error) {
 	path := o.output
 	switch {
-	case path == stdout:
+	case path == stdout, path == "" && o.document != nil:
 		return path, nil
 	case path == "" && slices.Contains(o.files, stdin):
 		return "", &hinted{errors.New("no results file is named"), "with jobs from standard input, -o FILE is needed (or -o - for standard output)"}

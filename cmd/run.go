@@ -26,6 +26,9 @@ type loadOptions struct {
 	format string
 	vars   map[string]string
 	read   []string // all files that were read, once they are known
+
+	document []byte // what the command line says instead of files; nil: nothing
+	nul      bool   // lines of standard input end in NUL
 }
 
 func (o *loadOptions) addFlags(f *pflag.FlagSet) {
@@ -51,7 +54,7 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 // load reads and checks the job files, and says what works but may not be meant.
 // If written is set, each job is kept as it was written.
 func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written})
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written, Document: o.document, NUL: o.nul})
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +83,17 @@ type runOptions struct {
 	summary       string // empty: none
 	deferredOut   string // empty: none
 	deferredExit  int
+	printed       *printer // of what the calls write; nil: nobody reads it
+}
+
+func newRunOptions() *runOptions {
+	o := &runOptions{progress: "auto", logFormat: "text", deferredExit: exitDeferred}
+	o.Grace, o.Queue = 8*time.Second, 10_000
+	return o
 }
 
 func newRunCmd(p *program, run func(context.Context, *runOptions) error) *cobra.Command {
-	o := &runOptions{progress: "auto", logFormat: "text", deferredExit: exitDeferred}
-	o.Grace, o.Queue = 8*time.Second, 10_000
+	o := newRunOptions()
 	c := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Run the jobs of the files",
@@ -113,9 +122,7 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
 	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
 	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
-	f.Var(durationFlag(&o.Deadline, 1), "deadline", "defer what has not started by then, from now")
-	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
-	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
+	o.addEndFlags(f)
 	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	o.addFlags(f)
 	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
@@ -126,6 +133,13 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.StringVar(&o.summary, "summary", "", "write how the run went to `FILE`, as JSON")
 	f.Var(countFlag(&o.deferredExit, 0, 255), "deferred-exit", "the code of a run with deferred jobs, none failed")
 	return c
+}
+
+// addEndFlags adds the flags that say when a run ends.
+func (o *runOptions) addEndFlags(f *pflag.FlagSet) {
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", "defer what has not started by then, from now")
+	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
+	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
 }
 
 // check refuses options that do not go together.

@@ -68,20 +68,32 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.Global = s.global(spec)
 	s.Limits, s.Stats = &spec.Limits, runner.NewStats(spec.Limits.For)
-	s.watch.Sink, s.Records = out, &s.watch
+	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), Keep: s.ownFiles()})
 	defer client.Close()
 	s.Caller = client
+	if s.printed != nil {
+		s.printed.Caller, s.printed.Sink = client, s.Records
+		s.Caller, s.Records = s.printed, s.printed
+		defer s.printed.close()
+	}
 	closeDeferred, err := s.openDeferred(spec)
 	if err != nil {
 		return errors.Join(err, out.close(true))
 	}
 	s.choose(spec, out.past)
+	if s.printed != nil {
+		s.printed.Source = s.Source
+		s.Source, s.Left = s.printed, s.printed.forget
+	}
 	defer s.Coordinator.Close()
 	err = s.runJobs(ctx, out.inflight)
+	if s.printed != nil {
+		err = cmp.Or(s.printed.flush(), err)
+	}
 	clean := unsaid(err) == nil
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
 		err = &broken{closed}
@@ -96,7 +108,7 @@ func (s *session) run(ctx context.Context) error {
 // replace.
 func (s *session) ownFiles() []string {
 	files := append(s.inputs(), s.summary, s.deferredOut)
-	if out, err := s.results(); err == nil {
+	if out, err := s.results(); err == nil && out != "" {
 		files = append(files, out, out+".inflight")
 	}
 	return slices.DeleteFunc(files, func(name string) bool { return name == "" || name == stdin })
@@ -183,7 +195,7 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 	account := s.account(sum, err)
 	s.voice.tell(slog.LevelInfo, counted(sum, s.total), summarize(sum, s.total, s.watch.troubles, time.Since(s.began)), "summary", account)
 	switch {
-	case s.output == stdout:
+	case s.output == stdout, s.output == "" && s.document != nil:
 	case sum.Ended[results.Unknown] > 0:
 		s.voice.hint("--resume --retry-unknown repeats the jobs of unknown fate")
 	case unstarted(sum, s.total) > 0 || sum.Ended[results.Interrupted] > 0:
@@ -193,7 +205,7 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 
 // sayRecord says how one job ended.
 func (s *session) sayRecord(r *results.Record) {
-	line := recordLine(r)
+	line := recordLine(s.watch.nameOf(r), r)
 	s.voice.tell(slog.LevelInfo, line, line+"\n", "id", r.ID, "status", r.Status)
 }
 

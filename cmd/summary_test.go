@@ -84,7 +84,7 @@ func TestWatchGathersTroubles(t *testing.T) {
 	}
 	var lines []string
 	sink := &counter{}
-	w := &watch{Sink: sink, each: func(r *results.Record) { lines = append(lines, recordLine(r)) }}
+	w := &watch{Sink: sink, each: func(r *results.Record) { lines = append(lines, recordLine(r.ID, r)) }}
 	exit := results.Attempt{StartedAt: results.Time{Time: at}, EndedAt: results.Time{Time: at.Add(1500 * time.Millisecond)}}
 	err := w.Append(
 		&results.Record{ID: "fine", Status: results.Succeeded, Attempts: []results.Attempt{exit, exit}},

@@ -23,6 +23,7 @@ const (
 type watch struct {
 	runner.Sink
 	each     func(*results.Record) // called for each record; nil: not
+	byLine   bool                  // jobs are known by their label "line", not by their id
 	troubles []*trouble            // in the order in which they were met
 }
 
@@ -53,9 +54,17 @@ func (w *watch) Append(records ...*results.Record) error {
 	return nil
 }
 
+// nameOf returns what users know a job by.
+func (w *watch) nameOf(r *results.Record) string {
+	if line := r.Labels["line"]; w.byLine && line != "" {
+		return line
+	}
+	return r.ID
+}
+
 // note counts a record's trouble with its like.
 func (w *watch) note(r *results.Record) {
-	t := &trouble{Kind: string(r.Status), First: r.ID, Reason: reasonOf(r)}
+	t := &trouble{Kind: string(r.Status), First: w.nameOf(r), Reason: reasonOf(r)}
 	if kind := refusal(r); kind != "" {
 		t.Kind, t.Key, t.Reason = kind, keyOf(r), cmp.Or(saidBy(r.HTTP), r.Error.Message)
 	}
@@ -146,8 +155,8 @@ func saidBy(h *results.HTTP) string {
 }
 
 // recordLine tells of one record in one line.
-func recordLine(r *results.Record) string {
-	line := fmt.Sprintf("%s: %s", r.ID, r.Status)
+func recordLine(name string, r *results.Record) string {
+	line := fmt.Sprintf("%s: %s", cut(name, lineWidth), r.Status)
 	if n := len(r.Attempts); n > 0 {
 		line += " in " + brief(r.Attempts[n-1].EndedAt.Sub(r.Attempts[0].StartedAt.Time))
 		if n > 1 {

@@ -181,7 +181,7 @@ func (d *decoder) backoff(r *Retry, n *node) {
 
 func (d *decoder) labels(j *Job, n *node) {
 	j.Labels = make(map[string]string)
-	d.pairs(n, func(kid *node) { j.Labels[kid.key] = d.open(kid) })
+	d.pairs(n, func(kid *node) { j.Labels[kid.key] = d.expand(kid, d.str(kid), forAll) })
 }
 
 // joined reads the pools that a job joins.

@@ -31,6 +31,8 @@ type Config struct {
 	Past *Past
 	// RetryUnknown has jobs run again that ended unknown.
 	RetryUnknown bool
+	// Left is told of each job that is left out for that reason; nil: nobody.
+	Left func(*jobspec.Job)
 	// Changed is told of a job that runs again because its call is another one
 	// now; nil: nobody.
 	Changed func(*jobspec.Job)

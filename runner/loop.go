@@ -145,6 +145,9 @@ func (r *run) take(job *jobspec.Job) {
 	todo, changed, status := r.cfg.Past.left(job, r.cfg.RetryUnknown)
 	if !todo {
 		job.Done()
+		if r.cfg.Left != nil {
+			r.cfg.Left(job)
+		}
 		r.cfg.Stats.update(func(s *Summary) { s.Jobs++; s.Earlier++; s.Ended[status]++ })
 		return
 	}

@@ -25,6 +25,7 @@ package call
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"agentlimit/jobspec"
@@ -54,6 +55,10 @@ type Attempt struct {
 	// Sending is called, if not nil, before the first byte leaves; an error ends
 	// the attempt unsent.
 	Sending func() error
+	// Stdout and Stderr are given what the command writes, and the former the body of
+	// an answer, whole and with its secrets, while it comes; nil: nobody. Their errors
+	// are for themselves to keep.
+	Stdout, Stderr io.Writer
 }
 
 // Kind says how an attempt ended.

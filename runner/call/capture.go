@@ -23,18 +23,19 @@ type capture struct {
 	kept  []byte
 	total int64
 
-	save    *os.File // a temporary one; nil: none
-	saveErr error    // the first
+	save    *os.File  // a temporary one; nil: none
+	saveErr error     // the first
+	copy    io.Writer // nil: none
 }
 
 // newCapture returns a capture that keeps what is needed of a stream: what the
 // record shows, what secrets may reach beyond that, and what is searched for a match.
-func (t *attempt) newCapture(save *os.File) *capture {
+func (t *attempt) newCapture(save *os.File, copy io.Writer) *capture {
 	keep := int(t.Job.Output.Inline) + t.slack
 	if t.Job.Expect.Body != nil {
 		keep = max(keep, matchLimit)
 	}
-	return &capture{keep: keep, save: save}
+	return &capture{keep: keep, save: save, copy: copy}
 }
 
 // Write takes note of p. It never fails, so that a full disk does not stop the
@@ -46,6 +47,9 @@ func (c *capture) Write(p []byte) (int, error) {
 	}
 	if c.save != nil && c.saveErr == nil {
 		_, c.saveErr = c.save.Write(p)
+	}
+	if c.copy != nil {
+		c.copy.Write(p)
 	}
 	return len(p), nil
 }

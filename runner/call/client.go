@@ -134,9 +134,9 @@ func (c *Client) try(ctx context.Context, t *attempt) error {
 		defer save.Close()
 	}
 	if t.Job.HTTP != nil {
-		return c.request(ctx, t, t.newCapture(save))
+		return c.request(ctx, t, t.newCapture(save, t.Stdout))
 	}
-	return c.run(ctx, t, t.newCapture(save))
+	return c.run(ctx, t, t.newCapture(save, t.Stdout))
 }
 
 // sending calls a.Sending, if there is one.

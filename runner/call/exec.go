@@ -31,7 +31,7 @@ const (
 
 // run makes one attempt of a command.
 func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
-	stderr, ended := t.newCapture(nil), false
+	stderr, ended := t.newCapture(nil, t.Stderr), false
 	feedback := c.feedbackPath()
 	cmd := c.command(ctx, t.Attempt, feedback)
 	cmd.Cancel = func() error { ended = true; return t.end(cmd.Process, c.cfg.Grace) }

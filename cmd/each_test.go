@@ -1,0 +1,80 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"agentlimit/cmd"
+)
+
+// eachLine runs each over lines.
+func eachLine(t *testing.T, lines string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are for a shell")
+	}
+	var out, errs bytes.Buffer
+	code = cmd.Run(context.Background(), append([]string{"each"}, args...), strings.NewReader(lines), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+// TestEachKeepsLongOutputsWhole has calls side by side write more than is kept in
+// memory, in pieces: each comes out whole, in its order.
+func TestEachKeepsLongOutputsWhole(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var lines, want strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&lines, "%02d\n", i)
+		want.WriteString(strings.Repeat(fmt.Sprintf("%02d.", i), 100_000) + "\n")
+	}
+	stdout, stderr, code := eachLine(t, lines.String(), "-k", "-j8", "--", "sh", "-c", `yes "$1." | head -n 100000 | tr -d '\n'; echo`, "_")
+	if code != 0 || stderr != "" || stdout != want.String() {
+		t.Errorf("exit code %d, stderr %q, %d bytes of output, want %d", code, stderr, len(stdout), want.Len())
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestEachPrintsTheLastAttempt leaves out what attempts wrote that were repeated.
+func TestEachPrintsTheLastAttempt(t *testing.T) {
+	stdout, _, code := eachLine(t, "x\n", "--", "sh", "-c", `echo "attempt $AGENTLIMIT_JOB_ATTEMPT"; [ $AGENTLIMIT_JOB_ATTEMPT = 2 ] || exit 75`)
+	if stdout != "attempt 2\n" || code != 0 {
+		t.Errorf("printed %q, exit code %d", stdout, code)
+	}
+}
+
+// TestEachOrderWithGaps keeps the order when lines are left out, are bad or cannot
+// start in time.
+func TestEachOrderWithGaps(t *testing.T) {
+	results := t.TempDir() + "/r.jsonl"
+	eachLine(t, "b\n", "-o", results, "--", "echo")
+	stdout, _, code := eachLine(t, "a\nb\nc\xff\nd\n", "-k", "-o", results, "--resume", "--", "echo")
+	if stdout != "a\nd\n" || code != 1 {
+		t.Errorf("printed %q, exit code %d", stdout, code)
+	}
+	stdout, _, code = eachLine(t, "a\nb\nc\n", "-k", "--rate", "1/h", "--burst", "2", "--deadline", "2s", "--", "echo")
+	if stdout != "a\nb\n" || code != 75 {
+		t.Errorf("printed %q, exit code %d", stdout, code)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
+
+// TestEachStopsWhenNobodyReads ends a run whose output goes nowhere.
+func TestEachStopsWhenNobodyReads(t *testing.T) {
+	var errs bytes.Buffer
+	lines := strings.Repeat("x\n", 10_000)
+	code := cmd.Run(context.Background(), []string{"each", "echo"}, strings.NewReader(lines), brokenPipe{}, &errs)
+	if code != 3 || !strings.Contains(errs.String(), "write to standard output: nobody reads") {
+		t.Errorf("exit code %d, stderr %q", code, errs.String())
+	}
+}

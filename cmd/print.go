@@ -1,0 +1,241 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"agentlimit/jobspec"
+	"agentlimit/runner"
+	"agentlimit/runner/call"
+	"agentlimit/runner/results"
+)
+
+// each makes the calls, and prints what they write.
+func (p *program) each(ctx context.Context, o *eachOptions) error {
+	if o.output != stdout {
+		o.printed = &printer{stdout: p.stdout, stderr: p.stderr, ordered: o.ordered, outputs: make(map[string]*outputs)}
+	}
+	return p.run(ctx, o.runOptions)
+}
+
+// printer prints what calls write, each as a whole once its job has ended. It
+// stands around a run: it sees the jobs come in from the source, gives their
+// attempts a place to write to, and prints when their records go out.
+type printer struct {
+	jobspec.Source
+	call.Caller
+	runner.Sink
+	stdout, stderr io.Writer
+	ordered        bool // in the order of the source
+
+	mu      sync.Mutex // guards what follows
+	outputs map[string]*outputs
+	order   []string // ids that were handed out and are not printed
+	folder  string   // for what is long; empty: none yet
+}
+
+// outputs is what the last attempt of a job wrote.
+type outputs struct {
+	stdout, stderr spool
+	ended          bool
+}
+
+// Next returns the next job.
+func (p *printer) Next() (*jobspec.Job, error) {
+	j, err := p.Source.Next()
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.outputs[j.ID] = &outputs{stdout: spool{printer: p}, stderr: spool{printer: p}}
+		if p.ordered {
+			p.order = append(p.order, j.ID)
+		}
+	}
+	return j, err
+}
+
+// forget leaves out a job that an earlier run has done.
+func (p *printer) forget(j *jobspec.Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.outputs, j.ID)
+}
+
+// Call makes an attempt. What one before it wrote is forgotten.
+func (p *printer) Call(ctx context.Context, a call.Attempt) call.Outcome {
+	p.mu.Lock()
+	out := p.outputs[a.Job.ID]
+	p.mu.Unlock()
+	out.stdout.reset()
+	out.stderr.reset()
+	a.Stdout, a.Stderr = &out.stdout, &out.stderr
+	return p.Caller.Call(ctx, a)
+}
+
+// Append passes records on, and prints what their jobs wrote.
+func (p *printer) Append(records ...*results.Record) error {
+	err := p.Sink.Append(records...)
+	for _, r := range records {
+		err = errors.Join(err, p.ended(r.ID))
+	}
+	return err
+}
+
+// ended prints what a job wrote, and what waited for it.
+func (p *printer) ended(id string) error {
+	if !p.ordered {
+		return p.print(id)
+	}
+	p.mu.Lock()
+	if out := p.outputs[id]; out != nil {
+		out.ended = true
+		out.stdout.end()
+		out.stderr.end()
+	}
+	p.mu.Unlock()
+	return p.printFirst(false)
+}
+
+// printFirst prints the outputs that are first in order, up to one that is not
+// complete; with all, it leaves those out and goes on.
+func (p *printer) printFirst(all bool) error {
+	for {
+		id, ok := p.first(all)
+		if !ok {
+			return nil
+		}
+		if err := p.print(id); err != nil {
+			return err
+		}
+	}
+}
+
+// flush prints what still waits when a run was stopped.
+func (p *printer) flush() error {
+	if err := p.printFirst(true); err != nil {
+		return &broken{err}
+	}
+	return nil
+}
+
+// first takes the first id whose output is complete off the order.
+func (p *printer) first(all bool) (id string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.order) > 0 {
+		id = p.order[0]
+		out := p.outputs[id]
+		if out != nil && !out.ended && !all {
+			return "", false
+		}
+		p.order = p.order[1:]
+		if out != nil && out.ended {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+// print prints what one job wrote.
+func (p *printer) print(id string) error {
+	p.mu.Lock()
+	out := p.outputs[id]
+	delete(p.outputs, id)
+	p.mu.Unlock()
+	if out == nil {
+		return nil // a line that was no job
+	}
+	if err := out.stderr.writeTo(p.stderr); err != nil {
+		return fmt.Errorf("write to standard error: %w", pathless(err))
+	}
+	if err := out.stdout.writeTo(p.stdout); err != nil {
+		return fmt.Errorf("write to standard output: %w", pathless(err))
+	}
+	return nil
+}
+
+// close removes what is left.
+func (p *printer) close() {
+	if p.folder != "" {
+		os.RemoveAll(p.folder)
+	}
+}
+
+// longOutput is from how many bytes on an output is kept in a file.
+const longOutput = 64 << 10
+
+// spool keeps an output until it is printed: in memory, or in a file if it is long.
+type spool struct {
+	*printer
+	text bytes.Buffer
+	file *os.File // nil: it is short
+	err  error    // the first
+}
+
+// Write keeps text.
+func (s *spool) Write(text []byte) (int, error) {
+	switch {
+	case s.err != nil:
+	case s.file == nil && s.text.Len()+len(text) <= longOutput:
+		s.text.Write(text)
+	default:
+		if s.file == nil {
+			s.file, s.err = s.create()
+		}
+		if s.err == nil {
+			_, s.err = s.file.Write(text)
+		}
+	}
+	return len(text), s.err
+}
+
+// create opens a file in the printer's folder.
+func (p *printer) create() (*os.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.folder == "" {
+		var err error
+		if p.folder, err = os.MkdirTemp("", "agentlimit-"); err != nil {
+			return nil, err
+		}
+	}
+	return os.CreateTemp(p.folder, "")
+}
+
+// end says that all is written. A file is closed: many may wait to be printed.
+func (s *spool) end() {
+	if s.file != nil {
+		s.err = errors.Join(s.err, s.file.Close())
+	}
+}
+
+// reset forgets what was written.
+func (s *spool) reset() {
+	s.text.Reset()
+	if s.file != nil {
+		s.file.Close()
+		os.Remove(s.file.Name())
+	}
+	s.file, s.err = nil, nil
+}
+
+// writeTo writes what is kept, and forgets it.
+func (s *spool) writeTo(w io.Writer) error {
+	defer s.reset()
+	_, err := s.text.WriteTo(w)
+	if s.file == nil || s.err != nil || err != nil {
+		return errors.Join(s.err, err)
+	}
+	long, err := os.Open(s.file.Name())
+	if err != nil {
+		return err
+	}
+	defer long.Close()
+	_, err = io.Copy(w, long)
+	return err
+}
