@@ -87,7 +87,11 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newVersionCmd(p))
+	for _, c := range root.Commands() {
+		complete(c)
+	}
 	return root
 }
 
