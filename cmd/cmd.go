@@ -88,7 +88,8 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newVersionCmd(p))
+	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newVersionCmd(p),
+		newInitCmd(p, p.writeStarter))
 	for _, c := range root.Commands() {
 		complete(c)
 	}

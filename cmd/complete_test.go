@@ -8,7 +8,7 @@ import (
 )
 
 // TestComplete asks as a shell does. Behind the words there is a number: 0 wants
-// files, 2 no space behind a word, 4 no files, 8 files with these endings.
+// files, 2 no space behind a word, 4 no files, 8 files with these endings, 16 folders.
 func TestComplete(t *testing.T) {
 	const jobFiles = "yaml yml json jsonl ndjson :8"
 	for _, test := range []struct{ what, args, want string }{
@@ -22,6 +22,8 @@ func TestComplete(t *testing.T) {
 		{"a flag with whatever comes", "run --var _", ":4"},
 		{"job files", "run _", jobFiles},
 		{"more of them, behind a flag without a value", "run a.yaml --resume _", jobFiles},
+		{"a folder for a new file", "init _", ":16"},
+		{"nothing behind it", "init jobs.yaml _", ":4"},
 		{"a command without arguments", "version _", ":4"},
 		{"a word that is no command", "polish _", ":4"},
 	} {

@@ -183,6 +183,14 @@ func complete(c *cobra.Command) {
 	})
 }
 
+// oneFolder has shells offer folders for the only argument of a command.
+func oneFolder(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
 // flagError adds to the error of a flag what the user may have meant. Cobra finds
 // a command for a misspelt one, so it is shown the flags as commands.
 func flagError(c *cobra.Command, err error) error {
