@@ -8,6 +8,7 @@
 //	agentlimit validate FILE...  say all that is wrong; --show: how it is understood
 //	agentlimit init [FILE]       write a job file to start from
 //	agentlimit schema            write the JSON Schema of job files
+//	agentlimit man [DIR]         write the manual pages
 //	agentlimit version           say which build this is
 //	agentlimit completion SHELL  write a completion script
 //

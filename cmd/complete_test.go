@@ -24,6 +24,7 @@ func TestComplete(t *testing.T) {
 		{"more of them, behind a flag without a value", "run a.yaml --resume _", jobFiles},
 		{"a folder for a new file", "init _", ":16"},
 		{"nothing behind it", "init jobs.yaml _", ":4"},
+		{"a folder for pages", "man _", ":16"},
 		{"a command without arguments", "schema _", ":4"},
 		{"another", "version _", ":4"},
 		{"a word that is no command", "polish _", ":4"},
