@@ -6,6 +6,9 @@
 //	agentlimit run FILE...       run the jobs, appending records to a results file;
 //	                             --resume: go on with one
 //	agentlimit validate FILE...  say all that is wrong; --show: how it is understood
+//	agentlimit init [FILE]       write a job file to start from
+//	agentlimit schema            write the JSON Schema of job files
+//	agentlimit man [DIR]         write the manual pages
 //	agentlimit version           say which build this is
 //	agentlimit completion SHELL  write a completion script
 //

@@ -87,7 +87,12 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRunCmd(p, p.run), newValidateCmd(p, p.validate), newEachCmd(p, p.each), newVersionCmd(p))
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newValidateCmd(p, p.validate), newVersionCmd(p),
+		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p))
+	for _, c := range root.Commands() {
+		complete(c)
+	}
 	return root
 }
 

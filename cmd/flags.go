@@ -20,9 +20,10 @@ import (
 // value is a flag that reads what was typed in a way of its own. On error it
 // stays as it was.
 type value struct {
-	kind string // as help names it
-	text string // as it was typed; at first the default
-	read func(string) error
+	kind  string   // as help names it
+	text  string   // as it was typed; at first the default
+	words []string // that it may be; with = at the end, that it may begin with
+	read  func(string) error
 }
 
 // Set reads what was typed.
@@ -44,7 +45,7 @@ func durationFlag(to *time.Duration, least time.Duration) *value {
 	if *to > 0 {
 		standard = exact(*to)
 	}
-	return &value{"DURATION", standard, func(s string) error {
+	return &value{kind: "DURATION", text: standard, read: func(s string) error {
 		d, err := limits.ParseDuration(s)
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func durationFlag(to *time.Duration, least time.Duration) *value {
 }
 
 func countFlag(to *int, least, most int) *value {
-	return &value{"N", strconv.Itoa(*to), func(s string) error {
+	return &value{kind: "N", text: strconv.Itoa(*to), read: func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < least || n > most {
 			return fmt.Errorf("want a whole number from %d to %d", least, most)
@@ -69,7 +70,7 @@ func countFlag(to *int, least, most int) *value {
 }
 
 func wordFlag(to *string, words ...string) *value {
-	return &value{"WORD", *to, func(s string) error {
+	return &value{kind: "WORD", text: *to, words: words, read: func(s string) error {
 		if !slices.Contains(words, s) {
 			return errors.New("want " + strings.Join(words, ", "))
 		}
@@ -80,7 +81,7 @@ func wordFlag(to *string, words ...string) *value {
 
 // maxFailuresFlag reads a number, or a percentage.
 func maxFailuresFlag(to *runner.MaxFailures) *value {
-	return &value{"N|N%", "", func(s string) (err error) {
+	return &value{kind: "N|N%", read: func(s string) (err error) {
 		var m runner.MaxFailures
 		if digits, share := strings.CutSuffix(s, "%"); share {
 			m.Percent, err = strconv.ParseFloat(digits, 64)
@@ -97,7 +98,7 @@ func maxFailuresFlag(to *runner.MaxFailures) *value {
 
 // variableFlag may be given again and again, as NAME=VALUE.
 func variableFlag(to map[string]string) *value {
-	return &value{"NAME=VALUE", "", func(s string) error {
+	return &value{kind: "NAME=VALUE", read: func(s string) error {
 		name, value, found := strings.Cut(s, "=")
 		if !found || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -109,7 +110,7 @@ func variableFlag(to map[string]string) *value {
 
 // choiceFlag may be given again and again: a job must match all.
 func choiceFlag(to *[]choice) *value {
-	return &value{"FIELD=GLOB", "", func(s string) error {
+	return &value{kind: "FIELD=GLOB", words: []string{"id=", "host=", "account="}, read: func(s string) error {
 		field, pattern, found := strings.Cut(s, "=")
 		if !found || !slices.Contains([]string{"id", "host", "account"}, field) {
 			return errors.New("want id=GLOB, host=GLOB or account=GLOB")
@@ -165,6 +166,30 @@ func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error 
 		f.Changed = true
 	})
 	return errors.Join(bad...)
+}
+
+// complete has shells offer the words of c's flags, and files for those that are
+// plain strings: each of them names one.
+func complete(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		directive := cobra.ShellCompDirectiveDefault
+		var words []string
+		if v, ok := f.Value.(*value); ok {
+			words, directive = v.words, cobra.ShellCompDirectiveNoFileComp
+		}
+		if len(words) > 0 && strings.HasSuffix(words[0], "=") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, directive))
+	})
+}
+
+// oneFolder has shells offer folders for the only argument of a command.
+func oneFolder(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // flagError adds to the error of a flag what the user may have meant. Cobra finds
