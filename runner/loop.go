@@ -229,7 +229,7 @@ func (r *run) end(e end) {
 		e.ended = r.cfg.Coordinator.Now()
 	}
 	r.underWay--
-	r.cfg.Stats.ended(t.start, !e.late)
+	r.cfg.Stats.ended(t.start, e.ended, !e.late)
 	if e.late { // the deadline passed with the grant in hand
 		r.schedule.Refund(&t.Job, e.ended)
 		r.again(t, e.ended, 0, schedule.Backoff)

@@ -23,13 +23,14 @@ type Stats struct {
 
 // Summary is a moment's view of a run, or its end.
 type Summary struct {
-	Jobs      int64 // read so far
-	Earlier   int64 // of them, ended by an earlier run and left alone
-	Waiting   int64 // of them, not under way and not ended
-	UnderWay  int64 // attempts
-	Longest   Wait  // of the jobs that wait, as of the last second or so
-	PeakWay   int64 // most attempts under way at once
-	Attempts  int64 // started
+	Jobs      int64         // read so far
+	Earlier   int64         // of them, ended by an earlier run and left alone
+	Waiting   int64         // of them, not under way and not ended
+	UnderWay  int64         // attempts
+	Longest   Wait          // of the jobs that wait, as of the last second or so
+	PeakWay   int64         // most attempts under way at once
+	Held      time.Duration // how long the attempts that have ended were under way, added up
+	Attempts  int64         // started
 	Ended     map[results.Status]int64
 	AllRead   bool  // no more jobs will come
 	TooMany   bool  // because of MaxFailures
@@ -52,7 +53,26 @@ type KeyStats struct {
 	Started  int64 // attempts
 	UnderWay int64
 	Peak     int64
-	Waited   Waits // of the attempts started
+	Held     time.Duration // of the permits that have come back, added up
+	Spent    int64         // tokens of attempts started
+	Waited   Waits         // of the attempts started
+}
+
+// Busy returns how long the calls made so far need at least: the time for which they
+// held permits over how many there are, or the time in which the tokens beyond the
+// burst refill; whichever is longer. ByRate says that it is the latter. A key without
+// limits is never busy.
+func (k *KeyStats) Busy() (busy time.Duration, byRate bool) {
+	if most := k.Limit.Concurrency; most > 0 {
+		busy = k.Held / time.Duration(most)
+	}
+	if r := k.Limit.Rate; r.Per > 0 {
+		refill := float64(max(0, k.Spent-k.Limit.Burst)) * float64(r.Per) / float64(r.Tokens)
+		if d := time.Duration(refill * float64(time.Microsecond)); d > busy {
+			return d, true
+		}
+	}
+	return busy, false
 }
 
 // Waits is time waited by cause.
@@ -96,7 +116,7 @@ func (s *Stats) started(start schedule.Start) {
 	sum.Attempts++
 	sum.UnderWay++
 	sum.PeakWay = max(sum.PeakWay, sum.UnderWay)
-	for _, key := range start.Keys {
+	for i, key := range start.Keys {
 		k := s.keys[key]
 		if k == nil {
 			k = &KeyStats{Key: key, Limit: s.limitOf(key)}
@@ -105,25 +125,30 @@ func (s *Stats) started(start schedule.Start) {
 		k.Started++
 		k.UnderWay++
 		k.Peak = max(k.Peak, k.UnderWay)
+		k.Spent += start.Cost(i)
 		for cause, us := range start.Waited {
 			k.Waited[cause] += time.Duration(us) * time.Microsecond
 		}
 	}
 }
 
-// ended counts the end of one attempt, or that one was not made after all.
-func (s *Stats) ended(start schedule.Start, made bool) {
+// ended counts the end of one attempt at a time, or that one was not made after all.
+func (s *Stats) ended(start schedule.Start, at limits.Time, made bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	held := at.Sub(start.Admitted)
 	s.summary.UnderWay--
+	s.summary.Held += held
 	if !made {
 		s.summary.Attempts--
 	}
-	for _, key := range start.Keys {
+	for i, key := range start.Keys {
 		k := s.keys[key]
 		k.UnderWay--
+		k.Held += held
 		if !made {
 			k.Started--
+			k.Spent -= start.Cost(i)
 		}
 	}
 }

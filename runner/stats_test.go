@@ -79,3 +79,23 @@ func TestPausesFromBeforeAreToldOf(t *testing.T) {
 		}
 	})
 }
+
+func TestBusy(t *testing.T) {
+	second := limits.Rate{Tokens: 1, Per: 1e6}
+	for _, row := range []struct {
+		what   string
+		key    runner.KeyStats
+		want   time.Duration
+		byRate bool
+	}{
+		{"nothing limits it", runner.KeyStats{Held: time.Hour, Spent: 9}, 0, false},
+		{"its calls shared the permits", runner.KeyStats{Limit: limits.Limit{Concurrency: 4}, Held: 10 * time.Second}, 2500 * time.Millisecond, false},
+		{"what the burst held needed no time", runner.KeyStats{Limit: limits.Limit{Rate: second, Burst: 5}, Spent: 5}, 0, false},
+		{"the rest had to refill", runner.KeyStats{Limit: limits.Limit{Rate: second, Burst: 5}, Spent: 12}, 7 * time.Second, true},
+		{"the longer of both counts", runner.KeyStats{Limit: limits.Limit{Concurrency: 1, Rate: second, Burst: 5}, Held: 8 * time.Second, Spent: 12}, 8 * time.Second, false},
+	} {
+		if got, byRate := row.key.Busy(); got != row.want || byRate != row.byRate {
+			t.Errorf("%s: Busy() of %+v = %v, %v, want %v, %v", row.what, row.key, got, byRate, row.want, row.byRate)
+		}
+	}
+}

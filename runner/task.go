@@ -120,10 +120,7 @@ func (t *task) note(e end) {
 		Charge:     make(map[limits.Key]int64, len(t.start.Keys)),
 	}
 	for i, key := range t.start.Keys {
-		a.Charge[key] = 1
-		if t.start.Costs != nil {
-			a.Charge[key] = t.start.Costs[i]
-		}
+		a.Charge[key] = t.start.Cost(i)
 	}
 	if e.outcome.HTTP != nil {
 		a.Status = e.outcome.HTTP.Status

@@ -76,8 +76,10 @@ type Start struct {
 	Admitted limits.Time
 	Waited   Waits        // since the job was added
 	Keys     []limits.Key // of its permits, in admission order; not to be changed
-	Costs    []int64      // tokens paid, by key; nil: one each
 }
+
+// Cost returns the tokens paid to the i-th key.
+func (s Start) Cost(i int) int64 { return s.Job.cost(i) }
 
 // Schedule holds the jobs that wait. See [New].
 type Schedule struct {
