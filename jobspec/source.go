@@ -51,6 +51,7 @@ func newSource(o Options) *source {
 // check reads all jobs that can be read twice, and lists them in the index.
 func (s *source) check() error {
 	errs := s.d.errs
+	s.d.checking = true
 	for _, f := range s.feeds {
 		if f.piped() {
 			s.pipes = append(s.pipes, f)
@@ -60,12 +61,8 @@ func (s *source) check() error {
 			return err
 		}
 		s.index.begin(f)
-		for len(errs) < maxErrors {
+		for e, err := range entries(f) {
 			s.d.errs = nil
-			e, err := f.next()
-			if err == io.EOF {
-				break
-			}
 			if err = s.d.errs.take(err); err != nil {
 				return err
 			}
@@ -73,7 +70,9 @@ func (s *source) check() error {
 				j, equals := s.claim(e, false)
 				s.index.add(e.spot, j, equals)
 			}
-			errs.add(s.d.errs...)
+			if errs.add(s.d.errs...); len(errs) >= maxErrors {
+				return errs
+			}
 		}
 	}
 	s.seq = int64(s.index.count)
@@ -86,6 +85,7 @@ func (s *source) check() error {
 // begin makes the source ready for its first job.
 func (s *source) begin() error {
 	s.index.fill()
+	s.d.checking = false
 	if len(s.pipes) == 0 {
 		s.ids = ids{}
 	}
