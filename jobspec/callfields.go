@@ -95,9 +95,8 @@ func (d *decoder) url(j *Job, n *node) {
 // which limits, logs and records show: as typed, or in the key, which may lack the
 // port or a final dot. Shorter secrets are found in innocent names.
 func (d *decoder) secretHost(host, key string) bool {
-	both := strings.ToLower(host) + " " + key
 	return slices.ContainsFunc(d.recent, func(secret string) bool {
-		return len(secret) >= 4 && strings.Contains(both, strings.ToLower(secret))
+		return len(secret) >= 4 && strings.Contains(strings.ToLower(host)+" "+key, strings.ToLower(secret))
 	})
 }
 

@@ -27,7 +27,8 @@ type decoder struct {
 	path       string
 	job        *Job // nil: no job
 	inDefaults bool
-	faults     int // how many there were, of which errs may have the first only
+	faults     int  // how many there were, of which errs may have the first only
+	checking   bool // the job is only to be checked: it need be neither whole nor kept
 
 	// For a rewrite: the working folder, empty if there is none to be, and what to
 	// write for texts of the job that would not be read again as they are.
@@ -35,10 +36,13 @@ type decoder struct {
 	retyped map[*node]string
 
 	// Kept from job to job, to be used again:
-	buffer  []byte
-	sorted  []*node
-	needs   []limits.Need
-	pattern *regexp.Regexp
+	buffer   []byte
+	expanded []byte
+	typed    []byte
+	checked  Job
+	sorted   []*node
+	needs    []limits.Need
+	pattern  *regexp.Regexp
 }
 
 func (d *decoder) fail(n *node, format string, args ...any) {
@@ -95,19 +99,27 @@ func fields[T any](d *decoder, to *T, n *node, known []field[T]) {
 		d.wrong(n, "want a mapping of "+strings.Join(keys(known), ", "))
 		return
 	}
+	var values [maxKeys]*node
 	for _, kid := range n.kids {
-		if !slices.ContainsFunc(known, func(f field[T]) bool { return f.key == kid.key }) {
+		at := slices.IndexFunc(known, func(f field[T]) bool { return f.key == kid.key })
+		if at < 0 {
 			d.failKey(kid, "unknown key%s", didYouMean(kid.key, keys(known)))
-		} else if n.rival(kid.key) != kid {
+			continue
+		}
+		if n.rival(kid.key) != kid {
 			d.failKey(kid, "want one of %s", strings.Join(choice(kid.key), ", "))
 		}
+		values[at] = cmp.Or(values[at], kid)
 	}
-	for _, f := range known {
-		if kid := n.get(f.key); kid != nil {
-			f.read(d, to, kid)
+	for at, f := range known {
+		if values[at] != nil {
+			f.read(d, to, values[at])
 		}
 	}
 }
+
+// maxKeys is the most that a mapping knows.
+const maxKeys = 16
 
 func keys[T any](known []field[T]) (all []string) {
 	for _, f := range known {

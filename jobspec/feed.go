@@ -35,7 +35,7 @@ type spot struct {
 	size   int32
 	line   int32
 	sum    uint32 // of the bytes
-	lane   int32  // in the index
+	next   int32  // in the index: number of the lane's next job; 0: none
 }
 
 // listFeed hands out jobs of a document.

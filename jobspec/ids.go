@@ -10,16 +10,25 @@ import (
 // run of 40 million.
 type ids struct {
 	seed   maphash.Seed
-	owners map[uint64]owner
-	saves  map[uint64]owner // by cleaned path
-	equal  map[uint64]int   // how many jobs without an id have one hash, but for the first
+	owners map[hashed]int32 // numbers of jobs: in the index, then of piped
+	piped  []owner
+	saves  map[hashed]int32 // by cleaned path
+	equal  map[hashed]int   // how many jobs without an id have one hash, but for the first
 }
 
-// owner is the place of the job that has an id or a file.
-type owner struct{ line, file int32 }
+// owner is the place of a job of a pipe.
+type owner struct{ file, line int32 }
+
+// hashed is a 64-bit hash, in halves so that entries of a map need no padding.
+type hashed [2]uint32
 
 func newIDs(seed maphash.Seed) ids {
-	return ids{seed, make(map[uint64]owner), make(map[uint64]owner), make(map[uint64]int)}
+	return ids{seed: seed, owners: make(map[hashed]int32), saves: make(map[hashed]int32), equal: make(map[hashed]int)}
+}
+
+func (t *ids) hash(name string) hashed {
+	sum := maphash.String(t.seed, name)
+	return hashed{uint32(sum), uint32(sum >> 32)}
 }
 
 // unnamed returns the id of a job that names none, if so many with its hash are in
@@ -34,18 +43,18 @@ func unnamed(hash string, equals int) string {
 
 // equalsOf returns how many jobs have asked for an id without being the first.
 func (t *ids) equalsOf(id string) int {
-	key := maphash.String(t.seed, id)
+	key := t.hash(id)
 	if _, taken := t.owners[key]; taken {
 		t.equal[key]++
 	}
 	return t.equal[key]
 }
 
-// claim gives name to o, or returns who of owners has it.
-func (t *ids) claim(owners map[uint64]owner, name string, o owner) (first owner, taken bool) {
-	key := maphash.String(t.seed, name)
+// claim gives name to the job of that number, or returns which of owners has it.
+func (t *ids) claim(owners map[hashed]int32, name string, number int) (first int32, taken bool) {
+	key := t.hash(name)
 	if first, taken = owners[key]; !taken {
-		owners[key] = o
+		owners[key] = int32(number)
 	}
 	return first, taken
 }

@@ -4,45 +4,52 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"hash/maphash"
+	"sort"
 	"sync"
 )
 
-// index lists the jobs of files that can be read again, 28 bytes a job, so that
+// index lists the jobs of files that can be read again, 24 bytes a job, so that
 // a run need not take them up in the order of the files: of the jobs in memory each
 // host has an equal share, and of a host's share each lane, as long as they have
 // jobs. So many jobs for a busy host do not hide those for others behind them. A
 // lane's jobs, and all jobs as long as none is kept in memory, come in the order of
 // the files.
 type index struct {
-	feeds  []feed // in the order of their jobs
-	starts []int  // the number of each feed's first job; numbers are from 0
+	feeds  []listed // in the order of their jobs
 	chunks [][]spot
 	count  int
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
 	seed   maphash.Seed
-	known  map[uint64]int32 // lanes
+	known  map[uint64]*shelf // lanes
 	hosts  map[string]*shelf
-	lanes  []*shelf
 
 	mu  sync.Mutex // guards all shelves; never held across a wait
 	all shelf      // of hosts, which are shelves of lanes
 }
 
+// listed is a feed in the index.
+type listed struct {
+	feed
+	first int   // number of its first job, from 0
+	file  *file // that its jobs are from
+}
+
 // chunk is how many spots are allocated at once.
 const chunk = 4096
 
-// maxLanes bounds the shelves: with more lanes, several share one.
-const maxLanes = 1 << 16
+// maxLanes bounds the shelves: of more lanes several share one of so many more.
+const maxLanes = 1 << 15
 
 // shelf is all there is, a host, or a lane.
 type shelf struct {
 	index *index
 	above *shelf // nil: all
 	below shelves
-	left  []int32 // of a lane: numbers of jobs that were not handed out
-	first int32   // the next one, here or below
-	out   int     // jobs that were handed out and are not done
-	place int     // in above.below; -1: nothing is left
+	left  int   // jobs that were not handed out; of a lane only
+	first int32 // number of the first of them, here or below
+	last  int32 // number of the last of them; of a lane only
+	out   int   // jobs that were handed out and are not done
+	place int   // in above.below; -1: nothing is left
 }
 
 // shelves is a heap (see [heap.Interface]) of those with something left: the one
@@ -74,38 +81,47 @@ func (s *shelves) Pop() any {
 }
 
 func newIndex(seed maphash.Seed) index {
-	return index{seed: seed, equals: make(map[int]int), known: make(map[uint64]int32), hosts: make(map[string]*shelf)}
+	return index{seed: seed, equals: make(map[int]int), known: make(map[uint64]*shelf), hosts: make(map[string]*shelf)}
 }
 
 // begin says that the jobs of feed f come next.
 func (x *index) begin(f feed) {
-	if last := len(x.starts) - 1; last >= 0 && x.starts[last] == x.count {
-		x.feeds[last] = f // the one before has none
-		return
-	}
-	x.feeds = append(x.feeds, f)
-	x.starts = append(x.starts, x.count)
+	x.feeds = append(x.feeds, listed{feed: f, first: x.count})
+}
+
+// of returns the feed that has the job of a number.
+func (x *index) of(number int) listed {
+	behind := sort.Search(len(x.feeds), func(i int) bool { return x.feeds[i].first > number })
+	return x.feeds[behind-1]
 }
 
 // add lists the next job.
-func (x *index) add(s spot, j *Job, equals int) {
-	s.lane = x.laneOf(j)
+func (x *index) add(e entry, j *Job, equals int) {
 	if x.count%chunk == 0 {
-		x.chunks = append(x.chunks, make([]spot, 0, chunk))
+		x.chunks = append(x.chunks, make([]spot, chunk))
 	}
-	last := &x.chunks[x.count/chunk]
-	*last = append(*last, s)
+	x.feeds[len(x.feeds)-1].file = e.file
+	*x.spot(x.count) = e.spot
+	lane := x.laneOf(j)
+	number := int32(x.count)
+	if lane.left == 0 {
+		lane.first = number
+	} else {
+		x.spot(int(lane.last)).next = number
+	}
+	lane.last = number
+	lane.left++
 	if equals > 0 {
 		x.equals[x.count] = equals
 	}
 	x.count++
 }
 
-func (x *index) spot(number int) spot { return x.chunks[number/chunk][number%chunk] }
+func (x *index) spot(number int) *spot { return &x.chunks[number/chunk][number%chunk] }
 
 // laneOf returns the lane of a job: those with other keys, with another priority or
 // that are not to start yet must not hide it.
-func (x *index) laneOf(j *Job) int32 {
+func (x *index) laneOf(j *Job) *shelf {
 	var h maphash.Hash
 	h.SetSeed(x.seed)
 	for _, name := range append([]string{j.Host, j.Account}, j.Pools...) {
@@ -119,40 +135,27 @@ func (x *index) laneOf(j *Job) int32 {
 	}
 	h.Write(rest[:])
 	sum := h.Sum64()
-	lane, known := x.known[sum]
-	if known {
-		return lane
+	lane := x.known[sum]
+	if lane == nil && len(x.known) >= maxLanes {
+		sum %= maxLanes
+		lane = x.known[sum]
 	}
-	if len(x.lanes) == maxLanes {
-		return int32(sum % maxLanes)
+	if lane != nil {
+		return lane
 	}
 	host := x.hosts[j.Host]
 	if host == nil {
 		host = &shelf{index: x, above: &x.all, place: -1}
 		x.hosts[j.Host] = host
 	}
-	x.lanes = append(x.lanes, &shelf{index: x, above: host, place: -1})
-	x.known[sum] = int32(len(x.lanes) - 1)
-	return x.known[sum]
+	lane = &shelf{index: x, above: host, place: -1}
+	x.known[sum] = lane
+	return lane
 }
 
-// fill puts all jobs on their shelves.
+// fill orders the shelves, when all jobs are listed.
 func (x *index) fill() {
-	sizes := make([]int, len(x.lanes))
-	for number := range x.count {
-		sizes[x.spot(number).lane]++
-	}
-	all := make([]int32, 0, x.count)
-	for i, lane := range x.lanes {
-		lane.left, all = all[:0:sizes[i]], all[sizes[i]:cap(all)]
-		all = all[:0]
-	}
-	for number := range x.count {
-		lane := x.lanes[x.spot(number).lane]
-		lane.left = append(lane.left, int32(number))
-	}
-	for _, lane := range x.lanes {
-		lane.first = lane.left[0]
+	for _, lane := range x.known {
 		heap.Push(&lane.above.below, lane)
 	}
 	for _, host := range x.hosts {
@@ -171,10 +174,12 @@ func (x *index) take() (number int, from *shelf) {
 	for len(s.below) > 0 {
 		s = s.below[0]
 	}
-	if len(s.left) == 0 {
+	if s.left == 0 {
 		return 0, nil
 	}
-	number, s.left = int(s.left[0]), s.left[1:]
+	number = int(s.first)
+	s.first = x.spot(number).next
+	s.left--
 	s.moveLocked(1)
 	return number, s
 }
@@ -187,9 +192,7 @@ func (s *shelf) moveLocked(n int) {
 		switch {
 		case len(s.below) > 0:
 			s.first = s.below[0].first
-		case len(s.left) > 0:
-			s.first = s.left[0]
-		case s.place >= 0:
+		case s.left == 0 && s.place >= 0:
 			heap.Remove(&s.above.below, s.place)
 		}
 		if s.place >= 0 {

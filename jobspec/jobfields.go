@@ -103,7 +103,11 @@ func (d *decoder) withDefaults(n *node) *node {
 // read returns the job that an entry describes; d.errs says what is wrong with
 // it. If it names no id, name makes one of its hash.
 func (d *decoder) read(e entry, name func(hash string) string) *Job {
-	j, n := new(standard), e.n
+	j, n := &d.checked, e.n
+	if !d.checking {
+		j = new(Job)
+	}
+	*j = standard
 	if !e.joined {
 		n = d.withDefaults(n)
 	}
@@ -119,8 +123,11 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 	if http != nil {
 		j.Timeout = httpTimeout
 	}
-	if j.Hash = d.hash(cmp.Or(http, n.get("exec"), n)); n.get("id") == nil {
-		j.ID = name(j.Hash)
+	if unnamed := n.get("id") == nil; unnamed || !d.checking {
+		j.Hash = d.hash(cmp.Or(http, n.get("exec"), n))
+		if unnamed {
+			j.ID = name(j.Hash)
+		}
 	}
 	fields(d, j, n, jobFields)
 	if n.kind != mapping {

@@ -11,19 +11,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonParser makes nodes of JSON values, one after the other. The nodes of a
-// value are used again by the next. jsontext itself refuses doubled names and
+// jsonParser makes nodes of JSON values, one after the other. Nodes are used again
+// once they are said to be free. jsontext itself refuses doubled names and
 // bytes that are not UTF-8 (RFC 7493, section 2).
 type jsonParser struct {
 	file  *file
 	in    bytes.Reader
 	dec   *jsontext.Decoder
 	data  []byte
-	at    place // of the last value
-	seen  int   // bytes of data in front of it
+	text  string // data, which all texts are parts of
+	at    place  // of the last value
+	seen  int    // bytes of data in front of it
 	names map[string]string
-	nodes []node // for every value
-	free  []node // for the rest of this one
+	nodes []node
+	free  []node // those of nodes that are not in use
 }
 
 func newJSONParser(f *file) *jsonParser {
@@ -32,11 +33,19 @@ func newJSONParser(f *file) *jsonParser {
 	return p
 }
 
-// parse reads the one value in data, which starts at line. What no job file may
-// hold is the error rather than what the parser says of it.
+// parse is add where no earlier node is used any more.
 func (p *jsonParser) parse(data []byte, line int32) (*node, error) {
-	p.data, p.seen, p.at = data, 0, place{line, 1}
-	p.free = p.nodes
+	p.reuse()
+	return p.add(data, line)
+}
+
+// reuse says that no node that was made is used any more.
+func (p *jsonParser) reuse() { p.free = p.nodes }
+
+// add reads the one value in data, which starts at line. What no job file may
+// hold is the error rather than what the parser says of it.
+func (p *jsonParser) add(data []byte, line int32) (*node, error) {
+	p.data, p.text, p.seen, p.at = data, string(data), 0, place{line, 1}
 	p.in.Reset(data)
 	p.dec.Reset(&p.in)
 	n, err := p.value(1)
@@ -119,16 +128,15 @@ func (p *jsonParser) scalar() (*node, error) {
 		return nil, err
 	}
 	n := p.node(plain, len(raw))
+	n.text = p.text[p.seen : p.seen+len(raw)]
 	switch raw.Kind() {
 	case '"':
-		n.kind, n.text = quoted, unquote(raw)
-		return n, nil
+		n.kind, n.text = quoted, unquote(n.text)
 	case 'n':
 		n.kind = null
 	case 't', 'f':
 		n.kind = boolean
 	}
-	n.text = string(raw)
 	return n, nil
 }
 
@@ -149,7 +157,7 @@ func (p *jsonParser) node(k kind, size int) *node {
 func (p *jsonParser) name(raw jsontext.Value) string {
 	name, found := p.names[string(raw)]
 	if !found {
-		name = unquote(raw)
+		name = unquote(string(raw))
 		if len(p.names) < 100 {
 			p.names[string(raw)] = name
 		}
@@ -157,9 +165,9 @@ func (p *jsonParser) name(raw jsontext.Value) string {
 	return name
 }
 
-func unquote(raw jsontext.Value) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
+func unquote(raw string) string {
+	if strings.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
 	}
 	text, _ := jsontext.AppendUnquote(nil, raw)
 	return string(text)

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -69,27 +70,28 @@ func (d *decoder) expand(n *node, s string, as use) string {
 	if as == asTyped || !strings.Contains(s, "${") {
 		return s
 	}
-	var b, plain strings.Builder // plain: without what was put in
+	b, plain := d.expanded[:0], d.typed[:0] // plain: without what was put in
+	defer func() { d.expanded, d.typed = b, plain }()
 	for {
 		text, rest, found := strings.Cut(s, "${")
-		plain.WriteString(text)
+		plain = append(plain, text...)
 		if !found {
-			b.WriteString(text)
-			return b.String()
+			b = append(b, text...)
+			return string(b)
 		}
 		source, _, colon := strings.Cut(rest, ":")
 		literal := strings.HasSuffix(text, "$")
 		if literal && as != forRewrite {
 			text = text[:len(text)-1]
 		}
-		b.WriteString(text)
+		b = append(b, text...)
 		if literal || !colon || !slices.Contains(sources, source) {
-			b.WriteString("${")
+			b = append(b, "${"...)
 			s = rest
 			continue
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
-		value, err := d.reference(n, ref, plain.String(), as)
+		value, err := d.reference(n, ref, plain, as)
 		if err == nil && !closed {
 			err = errors.New("want a closing }")
 		}
@@ -97,7 +99,7 @@ func (d *decoder) expand(n *node, s string, as use) string {
 			d.failReference(n, ref, err)
 			return ""
 		}
-		b.WriteString(value)
+		b = append(b, value...)
 		s = rest
 	}
 }
@@ -125,7 +127,7 @@ func (d *decoder) failReference(n *node, ref string, err error) {
 }
 
 // reference returns what ${ref} stands for, behind plain text.
-func (d *decoder) reference(n *node, ref, plain string, as use) (string, error) {
+func (d *decoder) reference(n *node, ref string, plain []byte, as use) (string, error) {
 	source, name, _ := strings.Cut(ref, ":")
 	switch {
 	case as == forVar: // values are put in once: it would stay as it is
@@ -169,7 +171,7 @@ func fits(value, what string, as use) error {
 }
 
 // itemValue returns the value of a row's field, as it stands behind plain text.
-func (d *decoder) itemValue(n *node, name, plain string, as use) (string, error) {
+func (d *decoder) itemValue(n *node, name string, plain []byte, as use) (string, error) {
 	switch {
 	case d.item == nil && d.inDefaults:
 		return "", errLater
@@ -193,11 +195,11 @@ func (d *decoder) itemValue(n *node, name, plain string, as use) (string, error)
 
 // behindHost reports whether the next character of a URL belongs to its path or
 // what follows that.
-func behindHost(plain string) bool {
-	if _, rest, found := strings.Cut(plain, "://"); found {
+func behindHost(plain []byte) bool {
+	if _, rest, found := bytes.Cut(plain, []byte("://")); found {
 		plain = rest
 	}
-	return strings.ContainsAny(plain, "/?#")
+	return bytes.ContainsAny(plain, "/?#")
 }
 
 // readVars takes up the vars, for references and as VAR_NAME variables, sorted by

@@ -115,7 +115,10 @@ func parseMultiplier(s string) (float64, error) {
 
 // isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
 func isJSONNumber(s string) bool {
-	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && jsontext.Value(s).IsValid()
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+		return false
+	}
+	return s[0] > '0' && strings.Trim(s, "0123456789") == "" || jsontext.Value(s).IsValid()
 }
 
 // parseDuration reads a duration above zero.

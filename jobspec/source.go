@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -51,6 +50,7 @@ func newSource(o Options) *source {
 // check reads all jobs that can be read twice, and lists them in the index.
 func (s *source) check() error {
 	errs := s.d.errs
+	s.d.checking = true
 	for _, f := range s.feeds {
 		if f.piped() {
 			s.pipes = append(s.pipes, f)
@@ -60,20 +60,18 @@ func (s *source) check() error {
 			return err
 		}
 		s.index.begin(f)
-		for len(errs) < maxErrors {
+		for e, err := range entries(f) {
 			s.d.errs = nil
-			e, err := f.next()
-			if err == io.EOF {
-				break
-			}
 			if err = s.d.errs.take(err); err != nil {
 				return err
 			}
 			if len(s.d.errs) == 0 {
 				j, equals := s.claim(e, false)
-				s.index.add(e.spot, j, equals)
+				s.index.add(e, j, equals)
 			}
-			errs.add(s.d.errs...)
+			if errs.add(s.d.errs...); len(errs) >= maxErrors {
+				return errs
+			}
 		}
 	}
 	s.seq = int64(s.index.count)
@@ -86,6 +84,7 @@ func (s *source) check() error {
 // begin makes the source ready for its first job.
 func (s *source) begin() error {
 	s.index.fill()
+	s.d.checking = false
 	if len(s.pipes) == 0 {
 		s.ids = ids{}
 	}
@@ -130,12 +129,8 @@ func (s *source) Next() (*Job, error) {
 
 // again reads a job that was checked.
 func (s *source) again(number int, from *shelf) (*Job, error) {
-	at, exact := slices.BinarySearch(s.index.starts, number)
-	if !exact {
-		at--
-	}
 	s.d.errs = nil
-	e, err := s.index.feeds[at].find(s.index.spot(number))
+	e, err := s.index.of(number).find(*s.index.spot(number))
 	if err = s.d.errs.take(err); err != nil {
 		return nil, err
 	}
@@ -162,8 +157,12 @@ func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
 	if piped && len(s.d.errs) > 0 || j.ID == "" {
 		return j, equals // another line may have its id
 	}
-	here := owner{e.line, e.file.number}
-	if first, taken := s.ids.claim(s.ids.owners, j.ID, here); taken {
+	number := s.index.count
+	if piped {
+		number += len(s.ids.piped)
+		s.ids.piped = append(s.ids.piped, owner{e.file.number, e.line})
+	}
+	if first, taken := s.ids.claim(s.ids.owners, j.ID, number); taken {
 		s.doubled(cmp.Or(e.n.get("id"), e.n), "id", j.ID, first)
 		if piped {
 			return j, equals // another line may have its file
@@ -173,15 +172,24 @@ func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
 		return j, equals
 	}
 	save := filepath.Clean(j.Output.Save)
-	if first, taken := s.ids.claim(s.ids.saves, save, here); taken {
+	if first, taken := s.ids.claim(s.ids.saves, save, number); taken {
 		s.doubled(cmp.Or(e.n.get("output").get("save"), e.n), "file", save, first)
 	}
 	return j, equals
 }
 
 // doubled reports that the job first has what n names.
-func (s *source) doubled(n *node, what, name string, first owner) {
-	s.d.fail(n, "%q: doubled %s, first at %s:%d", name, what, s.files[first.file], first.line)
+func (s *source) doubled(n *node, what, name string, first int32) {
+	s.d.fail(n, "%q: doubled %s, first at %s", name, what, s.position(int(first)))
+}
+
+// position says where the job of a number is.
+func (s *source) position(number int) Position {
+	if number < s.index.count {
+		return s.index.of(number).file.position(place{line: s.index.spot(number).line})
+	}
+	o := s.ids.piped[number-s.index.count]
+	return s.files[o.file].position(place{line: o.line})
 }
 
 // from makes w absolute for a run that started at start.
