@@ -26,6 +26,8 @@ type Field[T any] struct {
 // Table holds the limits of one run by kind and pattern. It is built with Add
 // and may be read by many goroutines once built. The zero Table limits nothing.
 type Table struct {
+	Shard Shard // whose part of each limit counts
+
 	exact map[Key]Entry
 	wild  [Pair + 1][]Entry // longest suffix first
 }
@@ -68,8 +70,27 @@ func (t *Table) Empty() bool {
 // For returns the limit of one key. Each field comes from the most exact entry
 // that has it: the name, then (for a host with a port) the name without its
 // port, then the longest wildcard. A rate without a burst gets
-// [Rate.DefaultBurst].
+// [Rate.DefaultBurst]. Of a limit that [Table.Check] finds wrong nothing is ever
+// admitted.
 func (t *Table) For(key Key) Limit {
+	l, err := t.Shard.Part(t.whole(key))
+	if err != nil {
+		return Limit{Concurrency: -1}
+	}
+	return l
+}
+
+// Check returns why the limit of a key cannot be kept; nil if it can.
+func (t *Table) Check(key Key) error {
+	l, err := t.Shard.Part(t.whole(key))
+	if err == nil {
+		err = l.Validate()
+	}
+	return err
+}
+
+// whole returns the limit of a key for all shards together.
+func (t *Table) whole(key Key) Limit {
 	var l Limit
 	burstSet := false
 	t.each(key, func(e Entry, first *[3]bool) {
