@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // place is what stands for the line in a command or a URL.
@@ -49,6 +51,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 			return each(c.Context(), o)
 		},
 	}
+	c.SetFlagErrorFunc(eachFlagError)
 	f := c.Flags()
 	f.SortFlags = false
 	f.SetInterspersed(false) // what follows the command is the command's
@@ -77,6 +80,8 @@ func (o *eachOptions) describe() error {
 		return &hinted{fmt.Errorf("a command, %q, beside --url", o.command[0]), "leave one of them out"}
 	case o.url == "" && len(o.command) == 0:
 		return &hinted{errors.New("no command is named"), "agentlimit each -- COMMAND {}, or --url 'https://example.com/{}'"}
+	case len(o.command) == 1 && forShell(o.command[0]):
+		return &hinted{fmt.Errorf("no program %q", o.command[0]), `for a shell, agentlimit each -- sh -c 'echo "$1"' sh`}
 	case o.resume && o.output == "":
 		return &hinted{errors.New("--resume is without a results file"), "-o FILE names it"}
 	case o.url != "" && !strings.Contains(o.url, place):
@@ -102,6 +107,21 @@ func (o *eachOptions) describe() error {
 	o.document, err = json.Marshal(doc)
 	o.quiet, o.progress = !o.verbose, "none"
 	return err
+}
+
+// forShell tells whether a command is a line for a shell, as GNU parallel takes it.
+func forShell(command string) bool {
+	_, err := exec.LookPath(command)
+	return err != nil && strings.Contains(command, " ")
+}
+
+// eachFlagError knows the flags of xargs, too.
+func eachFlagError(c *cobra.Command, err error) error {
+	unknown, found := errors.AsType[*pflag.NotExistError](err)
+	if found && strings.ContainsAny(unknown.GetSpecifiedShortnames(), "PnIL") {
+		return &hinted{err, "-P of xargs is -j; -n1 and -I{} need not be said"}
+	}
+	return flagError(c, err)
 }
 
 // withLine returns what a job file makes s of, with the line in its places.

@@ -196,7 +196,7 @@ func oneFolder(_ *cobra.Command, args []string, _ string) ([]string, cobra.Shell
 // a command for a misspelt one, so it is shown the flags as commands.
 func flagError(c *cobra.Command, err error) error {
 	hint := c.CommandPath() + " --help lists the flags"
-	if unknown, found := errors.AsType[*pflag.NotExistError](err); found {
+	if unknown, found := errors.AsType[*pflag.NotExistError](err); found && unknown.GetSpecifiedShortnames() == "" {
 		names := &cobra.Command{SuggestionsMinimumDistance: 2}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})

@@ -47,47 +47,63 @@ func readme(t *testing.T) (text string, blocks []block) {
 }
 
 // TestReadmeExamples does what README.md shows: its job files are valid, and its
-// commands say what stands below them.
+// commands, as they stand there, say what stands below them.
 func TestReadmeExamples(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are for a shell")
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("the commands are for a shell, and the service's certificate is in SSL_CERT_FILE")
 	}
 	_, blocks := readme(t)
-	server := newServer()
-	t.Cleanup(server.Close)
+	env := newService(t)
 	for _, b := range blocks {
 		t.Run("line "+strconv.Itoa(b.line), func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("jq"); err != nil && strings.Contains(b.text, "jq ") {
+				t.Skip("jq is not on this machine")
+			}
 			dir := readmeDir(t, blocks)
-			switch b.kind {
-			case "yaml":
-				runShell(t, dir, "API_TOKEN=a-long-secret agentlimit validate "+b.file())
-			case "console":
+			switch {
+			case strings.HasPrefix(b.file(), ".github/"):
+				for _, script := range workflowSteps(t, b.text) {
+					runShell(t, dir, script, append(env, "TOKEN=a-long-secret", "GITHUB_PATH=path", "GITHUB_STEP_SUMMARY=summary.md")...)
+				}
+			case b.kind == "yaml":
+				runShell(t, dir, "agentlimit validate "+b.file(), env...)
+			case b.kind == "sh":
+				runShell(t, dir, "sh -n "+b.file())
+			case b.kind == "crontab":
+				if said := runShell(t, dir, cronLine(b.text), env...); said != "" {
+					t.Errorf("%s would mail:\n%s", b.text, said)
+				}
+			case b.kind == "console":
 				commands, want := transcript(b.text)
-				commands = strings.ReplaceAll(commands, "http://localhost:8080", server.URL)
-				got := runShell(t, dir, commands)
+				got := runShell(t, dir, commands, env...)
 				if diff := cmp.Diff(steady(want), steady(got)); want != "" && diff != "" {
 					t.Errorf("%s(-README +got):\n%s", commands, diff)
 				}
 			default:
-				t.Errorf("README.md:%d: a block of %q: want yaml or console", b.line, b.kind)
+				t.Errorf("README.md:%d: a block of %q: want yaml, sh, crontab or console", b.line, b.kind)
 			}
 		})
 	}
 }
 
-// readmeDir returns a folder in which the commands of README.md find its files.
+// readmeDir returns a folder in which the commands of README.md find its files, and
+// a token.
 func readmeDir(t *testing.T, blocks []block) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../examples")); err != nil {
 		t.Fatal(err)
 	}
+	files := map[string]string{"token": "a-long-secret\n"}
 	for _, b := range blocks {
-		if b.kind == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, b.file()), []byte(b.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if (b.kind == "yaml" || b.kind == "sh") && !strings.HasPrefix(b.file(), ".") {
+			files[b.file()] = b.text
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return dir
@@ -98,7 +114,10 @@ func readmeDir(t *testing.T, blocks []block) string {
 func transcript(text string) (commands, said string) {
 	for line := range strings.Lines(text) {
 		command, found := strings.CutPrefix(line, "$ ")
+		more, goesOn := strings.CutPrefix(line, "> ")
 		switch {
+		case goesOn:
+			commands += more
 		case !found:
 			said += line
 		case command != "go test ./...\n":
@@ -108,16 +127,16 @@ func transcript(text string) (commands, said string) {
 	return commands, said
 }
 
-// runShell runs commands and returns what they said. If they do not ask for the
-// exit code, it must be 0 after each.
-func runShell(t *testing.T, dir, commands string) string {
+// runShell runs commands, with variables, and returns what they said. If they do not
+// ask for the exit code, it must be 0 after each.
+func runShell(t *testing.T, dir, commands string, env ...string) string {
 	t.Helper()
 	if !strings.Contains(commands, "$?") {
 		commands = "set -e\n" + commands
 	}
 	c := exec.CommandContext(t.Context(), "sh", "-c", commands)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "API_TOKEN=a-long-secret")
+	c.Env = append(os.Environ(), env...)
 	said, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", commands, err, said)
@@ -167,6 +186,7 @@ func TestReadmeIsComplete(t *testing.T) {
 		"the field of a record":   recordFields(reflect.TypeFor[results.Record]()),
 		"the field of a summary":  summaryFields(t),
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
+		"the flag of each":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "each", "--help"),
 		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
 		"the command":             helpNames(t, `(?m)^  ([a-z]+)  +[A-Z]`, "--help"),
 	} {

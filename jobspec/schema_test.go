@@ -78,6 +78,9 @@ func TestExamplesFitTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if filepath.Base(name) == "prompts.jsonl" {
+			continue // an input
+		}
 		schema, parts := document, []string{string(data)}
 		switch filepath.Ext(name) {
 		case ".jsonl":
