@@ -68,6 +68,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	f.BoolVar(&o.resume, "resume", false, "leave out the calls that are done in that file")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing file anew")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print a line when a call ends, and a summary")
+	o.addHideFlag(f)
 	return c
 }
 

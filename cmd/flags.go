@@ -108,6 +108,18 @@ func variableFlag(to map[string]string) *value {
 	}}
 }
 
+// keysFlag may be given again and again, with several names and commas between.
+func keysFlag(to *[]string) *value {
+	return &value{kind: "KEY", read: func(s string) error {
+		more := strings.Split(s, ",")
+		if slices.Contains(more, "") {
+			return errors.New("want KEY, or KEY,KEY")
+		}
+		*to = append(*to, more...)
+		return nil
+	}}
+}
+
 // choiceFlag may be given again and again: a job must match all.
 func choiceFlag(to *[]choice) *value {
 	return &value{kind: "FIELD=GLOB", words: []string{"id=", "host=", "account="}, read: func(s string) error {

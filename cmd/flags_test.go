@@ -49,6 +49,7 @@ func TestRunFlags(t *testing.T) {
 		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = []choice{{"id", "a*"}, {"host", ""}} })},
 		{"so many failures", "--max-failures 5 jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Count = 5 })},
 		{"a part of them", "--max-failures 2.5% jobs.yaml", standard(func(o *runOptions) { o.MaxFailures.Percent = 2.5 })},
+		{"keys that are secrets", "--hide-query code,ticket --hide-query state jobs.yaml", standard(func(o *runOptions) { o.hideQuery = []string{"code", "ticket", "state"} })},
 		{"for programs", "--log-format json --summary s.json jobs.yaml", standard(func(o *runOptions) { o.logFormat, o.summary = "json", "s.json" })},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -83,6 +84,7 @@ func TestRunFlagsRefused(t *testing.T) {
 		{"going on and starting anew", "--resume --overwrite f", "contradict"},
 		{"going on with a stream", "--resume -o - f", "standard output cannot be gone on with"},
 		{"repeating what is not known", "--retry-unknown f", "without --resume"},
+		{"a key without a name", "--hide-query a,,b f", "want KEY, or KEY,KEY"},
 		{"an unknown log format", "--log-format xml f", "want text, json"},
 		{"two wishes that contradict", "-q -v f", "contradict"},
 		{"no file", "-q", "no job file is named"},

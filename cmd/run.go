@@ -83,6 +83,7 @@ type runOptions struct {
 	summary       string // empty: none
 	deferredOut   string // empty: none
 	deferredExit  int
+	hideQuery     []string // query keys whose values are not recorded, besides the usual
 	printed       *printer // of what the calls write; nil: nobody reads it
 }
 
@@ -132,7 +133,12 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.StringVar(&o.deferredOut, "deferred-out", "", "write the deferred jobs to `FILE`, to run later")
 	f.StringVar(&o.summary, "summary", "", "write how the run went to `FILE`, as JSON")
 	f.Var(countFlag(&o.deferredExit, 0, 255), "deferred-exit", "the code of a run with deferred jobs, none failed")
+	o.addHideFlag(f)
 	return c
+}
+
+func (o *runOptions) addHideFlag(f *pflag.FlagSet) {
+	f.Var(keysFlag(&o.hideQuery), "hide-query", "a query key whose values are not recorded, like key\nand token; may be repeated, or a list with commas")
 }
 
 // addEndFlags adds the flags that say when a run ends.

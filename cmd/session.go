@@ -69,10 +69,11 @@ func (s *session) run(ctx context.Context) error {
 	s.Global = s.global(spec)
 	s.Limits, s.Stats = spec.Limits.For, runner.NewStats(spec.Limits.For)
 	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
+	s.watch.hide = call.HideURLs(s.hideQuery)
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
-	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), Keep: s.ownFiles()})
+	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles()})
 	defer client.Close()
 	s.Caller = client
 	if s.printed != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ const (
 type watch struct {
 	runner.Sink
 	each     func(*results.Record) // called for each record; nil: not
+	hide     func(string) string   // takes out what URLs may not show
 	byLine   bool                  // jobs are known by their label "line", not by their id
 	troubles []*trouble            // in the order in which they were met
 }
@@ -38,8 +40,14 @@ type trouble struct {
 	RetryAt results.Time `json:"retry_at,omitzero"` // earliest worth trying again, if known
 }
 
-// Append passes the records on and looks at them.
+// Append passes the records on and looks at them. Their labels may be whole URLs.
 func (w *watch) Append(records ...*results.Record) error {
+	for _, r := range records {
+		r.Labels = maps.Clone(r.Labels) // they are the job's
+		for name, text := range r.Labels {
+			r.Labels[name] = w.hide(text)
+		}
+	}
 	if err := w.Sink.Append(records...); err != nil {
 		return err
 	}
@@ -133,13 +141,10 @@ func refusal(r *results.Record) string {
 	return map[int]string{http.StatusTooManyRequests: "quota", http.StatusForbidden: "refused"}[r.HTTP.Status]
 }
 
-// saidBy returns the first line of what a body gives as the reason, whether it is
+// saidBy returns the first line of what a refusal gives as the reason, whether it is
 // JSON or text.
 func saidBy(h *results.HTTP) string {
-	if h.Encoding != "" { // no text
-		return ""
-	}
-	text := h.Body
+	text := h.Said
 	var body map[string]any
 	if json.Unmarshal([]byte(text), &body) == nil {
 		inner, _ := body["error"].(map[string]any)

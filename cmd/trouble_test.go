@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentlimit/runner/call"
 	"agentlimit/runner/results"
 )
 
@@ -22,12 +23,9 @@ func TestSaidBy(t *testing.T) {
 		{"at most 200 columns", strings.Repeat("é", 250), strings.Repeat("é", 199) + "…"},
 		{"nothing", "", ""},
 	} {
-		if got := saidBy(&results.HTTP{Body: test.body}); got != test.want {
+		if got := saidBy(&results.HTTP{Said: test.body}); got != test.want {
 			t.Errorf("%s: saidBy(%q) = %q, want %q", test.what, test.body, got, test.want)
 		}
-	}
-	if got := saidBy(&results.HTTP{Body: "AAAA", Encoding: "base64"}); got != "" {
-		t.Errorf("saidBy of bytes = %q, want nothing", got)
 	}
 }
 
@@ -35,11 +33,11 @@ func TestWatchGathersRefusals(t *testing.T) {
 	refused := func(id, account string, status int, body string, hint *results.Hint) *results.Record {
 		return &results.Record{
 			ID: id, Host: "h", Account: account, Status: results.Failed,
-			HTTP: &results.HTTP{Status: status, Body: body}, Error: &results.Error{Kind: "status", Message: "status of an error"},
+			HTTP: &results.HTTP{Status: status, Said: body}, Error: &results.Error{Kind: "status", Message: "status of an error"},
 			Attempts: []results.Attempt{{Hint: hint}},
 		}
 	}
-	w := &watch{Sink: &counter{}}
+	w := &watch{Sink: &counter{}, hide: call.HideURLs(nil)}
 	err := w.Append(
 		refused("a", "p", 429, `{"message":"used up, request 1"}`, nil),
 		refused("b", "p", 429, `{"message":"used up, request 2"}`, nil),

@@ -14,6 +14,7 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
+	"agentlimit/runner/call"
 )
 
 // shownInvalid is how many bad lines of a pipe are told of.
@@ -201,10 +202,10 @@ func showURL(text string) string {
 	return u.String()
 }
 
-// hide puts *** where a secret is.
+// hide puts *** where a secret is, typed ones of URLs too.
 func hide(s string, secrets []string) string {
 	for _, secret := range secrets {
 		s = strings.ReplaceAll(s, secret, "***")
 	}
-	return s
+	return call.HideURLs(nil)(s)
 }

@@ -77,6 +77,9 @@ func (d *decoder) wrong(n *node, want string) {
 		text = strings.ToValidUTF8(text[:80], "") + "…"
 	}
 	is := [...]string{null: "no value", list: "a list", mapping: "a mapping"}[n.kind]
+	if strings.Contains(text, "://") {
+		is = "a URL (it is not shown, it may hold secrets)"
+	}
 	d.fail(n, "%s: %s", cmp.Or(is, strconv.Quote(text)), want)
 }
 

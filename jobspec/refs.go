@@ -184,7 +184,10 @@ func (d *decoder) itemValue(n *node, name string, plain []byte, as use) (string,
 		return "", unknownItem{fmt.Errorf("unknown item%s", didYouMean(name, d.item.names))}
 	case strings.Contains(value, "\x00"):
 		return "", errors.New("want an item without NUL")
-	case n.key == "url" && n == d.root.get("http").get("url") && behindHost(plain):
+	case n.key != "url" || n != d.root.get("http").get("url") || !behindHost(plain):
+	case (value == "." || value == "..") && !bytes.ContainsAny(plain, "?#"):
+		return "", fmt.Errorf("the item %q cannot be part of a path", value)
+	default:
 		value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 	}
 	if as == forRewrite {

@@ -94,7 +94,7 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 			out = call.Outcome{Kind: call.Broken, Error: &results.Error{Kind: "panic", Message: fmt.Sprint(p)}}
 		}
 	}()
-	a := call.Attempt{Job: t.job, BodyOf: t.read, Number: len(t.attempts) + 1}
+	a := call.Attempt{Job: t.job, From: t.read, Number: len(t.attempts) + 1}
 	if t.Deadline != limits.Never {
 		a.Deadline = t.Deadline.Wall()
 	}

@@ -136,11 +136,11 @@ func TestBodyFileOfARedirect(t *testing.T) {
 	}
 	get := job("")
 	get.HTTP.Method = "GET"
-	if out := c.Call(t.Context(), Attempt{Job: get, BodyOf: first}); out.Kind != Answered || got != 3 {
+	if out := c.Call(t.Context(), Attempt{Job: get, From: first}); out.Kind != Answered || got != 3 {
 		t.Errorf("a redirect to a GET: %s, with %d bytes sent in all, want none with it", out.Kind, got)
 	}
 	write("other")
-	if out := c.Call(t.Context(), Attempt{Job: turned, BodyOf: first}); out.Kind != Broken || out.Error.Kind != "file" {
+	if out := c.Call(t.Context(), Attempt{Job: turned, From: first}); out.Kind != Broken || out.Error.Kind != "file" {
 		t.Errorf("its redirect, after the file has changed: %s, %+v; want it broken by the file", out.Kind, out.Error)
 	}
 }

@@ -48,7 +48,7 @@ type Caller interface {
 // Attempt is what a [Caller] is asked to make.
 type Attempt struct {
 	Job      *jobspec.Job
-	BodyOf   *jobspec.Job // whose body file it is, if Job is that one redirected; nil: Job
+	From     *jobspec.Job // Job before it was redirected, with its body file and its secrets; nil: Job
 	Number   int          // from 1
 	Deadline time.Time    // of the job, for the command's environment; zero: none
 	Keys     []string     // the keys whose permits it holds, for the command's environment

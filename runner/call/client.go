@@ -38,8 +38,8 @@ type Config struct {
 // reuse them; Close it when no call is under way any more, or to end what is.
 type Client struct {
 	cfg     Config
-	hide    map[string]bool // query keys
-	environ []string        // what commands inherit
+	hide    hider
+	environ []string // what commands inherit
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -61,7 +61,7 @@ func New(cfg Config) *Client {
 	if cfg.Grace == 0 {
 		cfg.Grace = 3 * time.Second
 	}
-	c := &Client{cfg: cfg, hide: hideKeys(cfg.HideQuery), transports: make(map[transportKey]*http.Transport)}
+	c := &Client{cfg: cfg, hide: newHider(cfg.HideQuery), transports: make(map[transportKey]*http.Transport)}
 	c.life, c.end = context.WithCancel(context.Background())
 	// This process may be a job's command itself; its commands are of other jobs.
 	c.environ = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AGENTLIMIT_JOB_") })
@@ -87,7 +87,7 @@ func (c *Client) Close() {
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	t := &attempt{Attempt: a, redactor: newRedactor(a.Job, c.hide), life: c.life, parent: parent, cancel: cancel}
+	t := &attempt{Attempt: a, redactor: newRedactor(a, c.hide), life: c.life, parent: parent, cancel: cancel}
 	t.out = Outcome{Kind: OK, Started: time.Now()}
 	if c.life.Err() != nil {
 		cancel(ErrKill)

@@ -29,7 +29,7 @@ func (c *Client) request(ctx context.Context, t *attempt, body *capture) error {
 	if err != nil {
 		return err
 	}
-	if err := c.attachFile(req, t.Job.HTTP.BodyFile, cmp.Or(t.BodyOf, t.Job)); err != nil {
+	if err := c.attachFile(req, t.Job.HTTP.BodyFile, cmp.Or(t.From, t.Job)); err != nil {
 		return err
 	}
 	resp, err := transport.RoundTrip(req)
@@ -86,7 +86,12 @@ func (t *attempt) answer(resp *http.Response, body *capture) *results.HTTP {
 		text := t.urls(s.text)
 		s.text, s.redacted = text, s.redacted || text != s.text
 	}
+	said := ""
+	if refused := resp.StatusCode == 403 || resp.StatusCode == 429; refused && s.encoding == "" {
+		said = t.line(s.text)
+	}
 	return &results.HTTP{
+		Said:      said,
 		Status:    resp.StatusCode,
 		URL:       t.url(resp.Request.URL),
 		Headers:   t.headers(resp.Header),

@@ -1,13 +1,11 @@
 package call
 
 import (
-	"encoding/base64"
-	"encoding/json"
+	"cmp"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"agentlimit/jobspec"
@@ -24,14 +22,22 @@ const minSearched = 8
 var hiddenQuery = []string{"key", "token", "api_key", "apikey", "access_token",
 	"auth", "sig", "signature", "password", "secret"}
 
-// hideKeys returns the hidden query keys, in lower case.
-func hideKeys(more []string) map[string]bool {
-	keys := make(map[string]bool)
+// A hider takes out what no URL may show: user info, and the values of the query
+// keys that it holds, in lower case.
+type hider map[string]bool
+
+func newHider(more []string) hider {
+	h := make(hider)
 	for _, key := range slices.Concat(hiddenQuery, more) {
-		keys[strings.ToLower(key)] = true
+		h[strings.ToLower(key)] = true
 	}
-	return keys
+	return h
 }
+
+// HideURLs returns what takes out of a text all that is never recorded of URLs:
+// user info, and the values of the usual query keys and of more. It is safe for
+// concurrent use.
+func HideURLs(more []string) func(text string) string { return newHider(more).urls }
 
 // userInfo is in any text that may hold URLs.
 var userInfo = regexp.MustCompile(`://[^/?#\s"<>]*@`)
@@ -39,27 +45,30 @@ var userInfo = regexp.MustCompile(`://[^/?#\s"<>]*@`)
 // A redactor takes a job's secrets out of everything that is recorded of it. It
 // is not changed after newRedactor and safe for concurrent use.
 type redactor struct {
-	hide map[string]bool // query keys
-	all  []string        // the spellings of the secrets
-	long []string        // of those that are long enough to be searched for in bodies
+	hider
+	all  []needle // the secrets, as they are and in base64
+	long []needle // of those that are long enough to be searched for in bodies
 	// slack is how many bytes beyond a cut must be known, so that one of long
 	// which begins before it is recognised.
 	slack int
 }
 
-func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
-	r := &redactor{hide: hide}
-	secrets := job.Secrets
-	if job.HTTP != nil {
-		secrets = slices.Concat(r.urlSecrets(job.HTTP.URL), secrets)
+// newRedactor returns what takes out a's secrets. Those of the URL before all
+// redirects are among them: a server may have put it into the present one.
+func newRedactor(a Attempt, hide hider) *redactor {
+	r := &redactor{hider: hide}
+	secrets := a.Job.Secrets
+	for _, job := range []*jobspec.Job{a.Job, a.From} {
+		if job != nil && job.HTTP != nil {
+			secrets = slices.Concat(r.urlSecrets(job.HTTP.URL), r.urlSecrets(job.HTTP.Proxy), secrets)
+		}
 	}
 	for _, secret := range secrets {
-		for _, text := range spellings(secret) {
-			r.all = append(r.all, text)
-			if len(secret) >= minSearched {
-				r.long = append(r.long, text)
-				r.slack = max(r.slack, len(text))
-			}
+		needles := needlesOf(secret)
+		r.all = append(r.all, needles...)
+		if len(secret) >= minSearched {
+			r.long = append(r.long, needles...)
+			r.slack = max(r.slack, longestEscape*len(secret))
 		}
 	}
 	return r
@@ -67,53 +76,22 @@ func newRedactor(job *jobspec.Job, hide map[string]bool) *redactor {
 
 // urlSecrets returns what is hidden in a URL, since a server may echo it. Short
 // ones are left out, since everything else that is recorded may hold them by
-// chance; within URLs they are hidden by their place.
-func (r *redactor) urlSecrets(raw string) (secrets []string) {
-	if r.urls(raw) == raw {
+// chance; within URLs they are hidden by their place. A user without a password is
+// a key.
+func (h hider) urlSecrets(raw string) (secrets []string) {
+	if h.urls(raw) == raw {
 		return nil
 	}
 	if u, err := url.Parse(raw); err == nil {
 		password, _ := u.User.Password()
-		secrets = append(secrets, password)
+		secrets = append(secrets, cmp.Or(password, u.User.Username()))
 		for key, values := range u.Query() {
-			if r.hide[strings.ToLower(key)] {
+			if h[strings.ToLower(key)] {
 				secrets = append(secrets, values...)
 			}
 		}
 	}
 	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < minSearched })
-}
-
-// spellings returns the forms that a secret may come back in: as written,
-// escaped for a query or a path, within a JSON string, and within base64. JSON is
-// written with or without characters beyond ASCII, HTML's and slashes escaped.
-func spellings(secret string) []string {
-	query := url.QueryEscape(secret)
-	all := []string{secret, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(secret)}
-	html, _ := json.Marshal(secret)
-	for _, quoted := range []string{string(html), strconv.Quote(secret), strconv.QuoteToASCII(secret)} {
-		text := quoted[1 : len(quoted)-1]
-		all = append(all, text, strings.ReplaceAll(text, "/", `\/`))
-	}
-	for before := range 3 {
-		all = append(all, base64Core(base64.RawStdEncoding, secret, before),
-			base64Core(base64.RawURLEncoding, secret, before))
-	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return s == "" })
-}
-
-// base64Core returns the characters that secret alone decides when it is encoded
-// behind other bytes (before, modulo 3), as the password in Basic credentials
-// is. It is empty where too few are left to tell them from other text.
-func base64Core(enc *base64.Encoding, secret string, before int) string {
-	text := enc.EncodeToString(append(make([]byte, before), secret...))
-	first := (before*8 + 5) / 6
-	last := (before + len(secret)) * 8 / 6
-	if last-first < 4 {
-		return ""
-	}
-	return text[first:last]
 }
 
 // body returns the first limit bytes of a body or stream without the secrets
@@ -129,18 +107,10 @@ func (r *redactor) line(s string) string {
 
 // cover puts hidden in place of every run of secrets that begins before limit,
 // and cuts s there.
-func cover(s string, limit int, secrets []string) (string, bool) {
-	type span struct{ from, to int }
+func cover(s string, limit int, secrets []needle) (string, bool) {
 	var spans []span // overlaps included
-	for _, secret := range secrets {
-		for from := 0; ; from++ {
-			i := strings.Index(s[from:], secret)
-			if i < 0 || from+i >= limit {
-				break
-			}
-			from += i
-			spans = append(spans, span{from, from + len(secret)})
-		}
+	for _, n := range secrets {
+		spans = n.find(spans, s, limit)
 	}
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	var out strings.Builder
@@ -157,7 +127,7 @@ func cover(s string, limit int, secrets []string) (string, bool) {
 
 // urls hides what no URL may show, in a text that may hold URLs: user info and
 // the values of the hidden query keys.
-func (r *redactor) urls(s string) string {
+func (h hider) urls(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllLiteralString(s, "://"+hidden+"@")
 	}
@@ -170,7 +140,7 @@ func (r *redactor) urls(s string) string {
 		}
 		key := s[at : at+i]
 		at += i + 1
-		if i := strings.LastIndexAny(key, "?&;#"); i >= 0 && r.hide[strings.ToLower(key[i+1:])] {
+		if i := strings.LastIndexAny(key, "?&;#"); i >= 0 && h[strings.ToLower(key[i+1:])] {
 			out.WriteString(s[done:at] + hidden)
 			at = len(s) - len(strings.TrimLeftFunc(s[at:], inValue))
 			done = at

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"agentlimit/jobspec"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func redactorOf(secret ...string) *redactor {
-	return newRedactor(&jobspec.Job{Secrets: secret}, hideKeys(nil))
+	return newRedactor(Attempt{Job: &jobspec.Job{Secrets: secret}}, newHider(nil))
 }
 
 func TestRedactSpellings(t *testing.T) {
@@ -23,12 +24,18 @@ func TestRedactSpellings(t *testing.T) {
 		r := redactorOf(secret)
 		html, _ := json.Marshal(secret)
 		for name, text := range map[string]string{
-			"as written":   secret,
-			"query":        url.QueryEscape(secret),
-			"path":         url.PathEscape(secret),
-			"JSON":         string(html[1 : len(html)-1]),
-			"JSON of PHP":  strings.ReplaceAll(string(html[1:len(html)-1]), "/", `\/`),
-			"as a segment": strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
+			"as written":                         secret,
+			"query":                              url.QueryEscape(secret),
+			"path":                               url.PathEscape(secret),
+			"JSON":                               string(html[1 : len(html)-1]),
+			"JSON of PHP":                        strings.ReplaceAll(string(html[1:len(html)-1]), "/", `\/`),
+			"as a segment":                       strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
+			"as JavaScript's encodeURIComponent": strings.NewReplacer("+", "%20", "%27", "'", "%28", "(", "%29", ")").Replace(url.QueryEscape(secret)),
+			"as Python's quote":                  strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(secret)),
+			"as .NET's UrlEncode":                strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3C", "%3c", "%C3", "%c3", "%A9", "%a9", "%5C", "%5c").Replace(url.QueryEscape(secret)),
+			"JSON of .NET":                       strings.NewReplacer(`\`, `\\`, "\n", `\n`, "/", `\/`, `"`, `\u0022`, "+", `\u002B`, "<", `\u003C`, "é", `\u00E9`).Replace(secret),
+			"JSON within JSON":                   strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(string(html[1 : len(html)-1])),
+			"JSON within a query":                url.QueryEscape(string(html[1 : len(html)-1])),
 		} {
 			got, hit := r.body("a"+text+"b"+text, 1000)
 			if got != "a***b***" || !hit {
@@ -43,6 +50,43 @@ func TestRedactSpellings(t *testing.T) {
 					t.Errorf("body(%q) = %q, %v; want it hidden", text, got, hit)
 				}
 			}
+		}
+	}
+}
+
+// TestRedactBrokenBase64 has a long secret come back from base64(1), which breaks
+// lines, plain and within JSON.
+func TestRedactBrokenBase64(t *testing.T) {
+	r := redactorOf(strings.Repeat("a long secret/", 12))
+	for _, before := range []string{"", "u:", "user:"} {
+		text := base64.StdEncoding.EncodeToString([]byte(before + strings.Repeat("a long secret/", 12)))
+		for _, width := range []int{64, 76} {
+			for _, end := range []string{"\n", "\r\n", `\n`, `\r\n`, " "} {
+				var lines strings.Builder
+				for at := 0; at < len(text); at += width {
+					lines.WriteString(text[at:min(at+width, len(text))] + end)
+				}
+				got, hit := r.body("<"+lines.String()+">", 10_000)
+				if !hit || len(got) > len("<***>")+8+6+len(end) {
+					t.Errorf("body of lines of %d behind %q, ended by %q = %q, %v; want it hidden", width, before, end, got, hit)
+				}
+			}
+		}
+	}
+}
+
+// TestRedactIsQuick has texts that come near a secret again and again.
+func TestRedactIsQuick(t *testing.T) {
+	secret := "((((((((" + strings.Repeat("(", 32) + ")"
+	r := redactorOf(secret, strings.Repeat(`\`, 9)+"(x)")
+	for _, piece := range []string{`\`, "%5C", "%", "(", `(\`, "%28", `\u0028`} {
+		text := strings.Repeat(piece, 64<<10/len(piece))
+		began := time.Now()
+		if got, hit := r.body(text, len(text)); hit || got != text {
+			t.Errorf("body of %q again and again = %.50q, %v", piece, got, hit)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("body of 64 KiB of %q took %v", piece, took)
 		}
 	}
 }
@@ -75,7 +119,7 @@ func TestRedactCut(t *testing.T) {
 }
 
 func TestRedactLine(t *testing.T) {
-	r := newRedactor(&jobspec.Job{Secrets: []string{"1234"}}, hideKeys([]string{"code"}))
+	r := newRedactor(Attempt{Job: &jobspec.Job{Secrets: []string{"1234"}}}, newHider([]string{"code"}))
 	tests := []struct{ in, want string }{
 		{"pin 1234", "pin ***"},
 		{`Get "http://u:PW1@h/x?api_key=KEY2&a=b": refused`, `Get "http://***@h/x?api_key=***&a=b": refused`},
@@ -100,7 +144,7 @@ func TestRedactShortURLSecrets(t *testing.T) {
 		{"seven bytes are short", "http://u:seven-7@h/", "seven-7 u:seven-7", "seven-7 u:seven-7"},
 		{"eight are not", "http://u:eight--8@h/?sig=value--8", "eight--8 value--8", "*** ***"},
 	} {
-		r := newRedactor(httpJob(test.url), hideKeys(nil))
+		r := newRedactor(Attempt{Job: httpJob(test.url)}, newHider(nil))
 		if got := r.line(test.line); got != test.want {
 			t.Errorf("%s: line(%q) for a job of %s = %q, want %q", test.about, test.line, test.url, got, test.want)
 		}

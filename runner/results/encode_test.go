@@ -20,7 +20,7 @@ var sameRecord = cmp.Options{
 	cmp.Comparer(func(a, b Time) bool { return a.Equal(b.Time) }),
 }
 
-// fill sets everything in v that can be set to something that is not zero.
+// fill sets everything in v that is written to something that is not zero.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Interface().(type) {
@@ -56,8 +56,10 @@ func fill(v reflect.Value, n *int) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
-		for _, field := range v.Fields() {
-			fill(field, n)
+		for field, value := range v.Fields() {
+			if field.Tag.Get("json") != "-" {
+				fill(value, n)
+			}
 		}
 	default:
 		panic("fill: " + v.Type().String())

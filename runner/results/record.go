@@ -92,6 +92,10 @@ type HTTP struct {
 	Truncated bool                `json:"truncated"`
 	Redacted  bool                `json:"redacted,omitempty"`
 	Saved     string              `json:"saved,omitempty"` // path of the whole body
+
+	// Said is the text of a 403 or 429 as messages may show it: without secrets of
+	// any length. It is not written.
+	Said string `json:"-"`
 }
 
 // Exec is how a command ended.
