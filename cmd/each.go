@@ -60,7 +60,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	f.StringArrayVar(&o.headers, "header", nil, "a `HEADER` of the request, 'Name: value'; may be\nrepeated; ${env:NAME} keeps secrets off the command line")
 	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once (default 16)")
 	o.callOptions.addFlags(f)
-	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call (default 4)")
+	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call, after any failure of a\ncommand (default 4, of a command after 75)")
 	o.addEndFlags(f)
 	f.BoolVarP(&o.nul, "null", "0", false, "lines end in NUL, as those of find -print0")
 	f.BoolVarP(&o.ordered, "keep-order", "k", false, "print in the order of the lines")
@@ -99,7 +99,11 @@ func (o *eachOptions) describe() error {
 		job["exec"] = map[string]any{"argv": argv(o.command)}
 	}
 	if o.attempts > 0 {
-		job["retry"] = map[string]any{"attempts": o.attempts}
+		retry := map[string]any{"attempts": o.attempts}
+		if o.url == "" { // whoever asks for attempts means any failure
+			retry["on_exit"] = everyFailure()
+		}
+		job["retry"] = retry
 	}
 	if err := errors.Join(o.callOptions.describe(doc, job), o.check()); err != nil {
 		return err
@@ -123,6 +127,13 @@ func eachFlagError(c *cobra.Command, err error) error {
 		return &hinted{err, "-P of xargs is -j; -n1 and -I{} need not be said"}
 	}
 	return flagError(c, err)
+}
+
+func everyFailure() (codes []int) {
+	for code := 1; code <= 255; code++ {
+		codes = append(codes, code)
+	}
+	return codes
 }
 
 // withLine returns what a job file makes s of, with the line in its places.

@@ -48,6 +48,10 @@ func TestEachPrintsTheLastAttempt(t *testing.T) {
 	if stdout != "attempt 2\n" || code != 0 {
 		t.Errorf("printed %q, exit code %d", stdout, code)
 	}
+	stdout, _, code = eachLine(t, "x\n", "--attempts", "3", "--", "sh", "-c", `echo "attempt $AGENTLIMIT_JOB_ATTEMPT"; [ $AGENTLIMIT_JOB_ATTEMPT = 3 ]`)
+	if stdout != "attempt 3\n" || code != 0 {
+		t.Errorf("with attempts asked for: printed %q, exit code %d", stdout, code)
+	}
 }
 
 // TestEachOrderWithGaps keeps the order when lines are left out, are bad or cannot

@@ -37,6 +37,7 @@ type trouble struct {
 	Jobs    int64        `json:"jobs"`
 	First   string       `json:"first"` // id of the first job
 	Reason  string       `json:"reason,omitempty"`
+	Said    string       `json:"said,omitempty"` // the last line that the first job's command wrote to standard error
 	RetryAt results.Time `json:"retry_at,omitzero"` // earliest worth trying again, if known
 }
 
@@ -72,7 +73,7 @@ func (w *watch) nameOf(r *results.Record) string {
 
 // note counts a record's trouble with its like.
 func (w *watch) note(r *results.Record) {
-	t := &trouble{Kind: string(r.Status), First: w.nameOf(r), Reason: reasonOf(r)}
+	t := &trouble{Kind: string(r.Status), First: w.nameOf(r), Reason: reasonOf(r), Said: lastLine(r)}
 	if kind := refusal(r); kind != "" {
 		t.Kind, t.Key, t.Reason = kind, keyOf(r), cmp.Or(saidBy(r.HTTP), r.Error.Message)
 	}
@@ -103,6 +104,9 @@ func (t *trouble) String() string {
 	s := t.Kind + ": " + who
 	if t.Reason != "" {
 		s += ": " + t.Reason
+	}
+	if t.Said != "" {
+		s += ": " + t.Said
 	}
 	if !t.RetryAt.IsZero() {
 		s += "; again from " + t.RetryAt.Local().Format(time.RFC3339)
@@ -159,6 +163,16 @@ func saidBy(h *results.HTTP) string {
 	return cut(printable(strings.TrimSpace(line)), maxReason)
 }
 
+// lastLine returns the last line that a command wrote to standard error, which is
+// most often why it failed.
+func lastLine(r *results.Record) string {
+	if r.Exec == nil || r.Exec.StderrEncoding != "" {
+		return ""
+	}
+	text := strings.TrimSpace(r.Exec.Stderr)
+	return cut(printable(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])), maxReason)
+}
+
 // recordLine tells of one record in one line.
 func recordLine(name string, r *results.Record) string {
 	line := fmt.Sprintf("%s: %s", cut(name, lineWidth), r.Status)
@@ -170,6 +184,9 @@ func recordLine(name string, r *results.Record) string {
 	}
 	if reason := reasonOf(r); reason != "" {
 		line += ": " + reason
+	}
+	if said := lastLine(r); said != "" && r.Error != nil {
+		line += ": " + said
 	}
 	return printable(line)
 }

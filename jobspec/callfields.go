@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -164,6 +165,8 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 		d.fail(n, `no value: want null or ""`)
 	case as == forRewrite && d.retyped[n] != "":
 		return quote(b, d.expand(n, d.retyped[n], as))
+	case as == forRewrite && d.bare[n]:
+		return append(b, d.expand(n, n.text, as)...)
 	case n.kind != quoted && as < forTextHash && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
 		return append(b, n.text...)
 	}
@@ -208,9 +211,15 @@ func (d *decoder) argv(e *Exec, n *node) {
 	}
 }
 
+// reference matches what is one elsewhere.
+var reference = regexp.MustCompile(`\$\{(env|file|var|item|job):[^}]*\}`)
+
 // shellText takes the text as it is: no reference is looked for, vars come as
 // variables.
 func (d *decoder) shellText(e *Exec, n *node) {
+	if at := reference.FindString(n.text); at != "" {
+		d.warn(n, "%s is not put in here: a shell has $ITEM_NAME and $VAR_NAME, and secrets through env", at)
+	}
 	e.Shell, e.Env = d.str(n), slices.Clone(d.shell)
 }
 

@@ -34,6 +34,7 @@ type decoder struct {
 	// write for texts of the job that would not be read again as they are.
 	folder  string
 	retyped map[*node]string
+	bare    map[*node]bool // numbers and switches that references stand for
 
 	// Kept from job to job, to be used again:
 	buffer   []byte

@@ -207,7 +207,7 @@ func TestRowsOfStandardInput(t *testing.T) {
 			got = append(got, j.ID)
 		}
 	}
-	want := []string{"first", "x", "<stdin>:3: 2 fields, but the first row names 1", "z", `command line: jobs[1].id: "x": doubled id, first at <stdin>:2 (row <stdin>:5)`}
+	want := []string{"first", "x", "<stdin>:3: 2 fields, but the first row names 1", "z", `command line: jobs[1].id: "x": doubled id, first at <stdin>:2; rows without an id get one each (row <stdin>:5)`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

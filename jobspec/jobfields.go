@@ -119,6 +119,7 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 		d.root = n
 	}
 	clear(d.retyped)
+	clear(d.bare)
 	http := n.get("http")
 	if http != nil {
 		j.Timeout = httpTimeout

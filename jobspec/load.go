@@ -74,7 +74,7 @@ func Load(o Options) (*Spec, error) {
 		err = s.begin()
 	}
 	if err == nil && o.Written {
-		s.d.retyped = make(map[*node]string)
+		s.d.retyped, s.d.bare = make(map[*node]string), make(map[*node]bool)
 		if s.d.folder, err = os.Getwd(); err != nil {
 			err = fmt.Errorf("find the working folder: %w", err)
 		}

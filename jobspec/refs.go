@@ -181,7 +181,11 @@ func (d *decoder) itemValue(n *node, name string, plain []byte, as use) (string,
 	value, known := d.item.get(name)
 	switch {
 	case !known:
-		return "", unknownItem{fmt.Errorf("unknown item%s", didYouMean(name, d.item.names))}
+		known := didYouMean(name, d.item.names)
+		if len(d.item.names) == 1 && strings.ContainsAny(d.item.names[0], ";\t|") {
+			known += ", in one column: the fields are not separated by commas"
+		}
+		return "", unknownItem{errors.New("unknown item" + known)}
 	case strings.Contains(value, "\x00"):
 		return "", errors.New("want an item without NUL")
 	case n.key != "url" || n != d.root.get("http").get("url") || !behindHost(plain):

@@ -67,7 +67,9 @@ const maxCount = 1 << 52
 // references, which JSON can write in quotes only.
 func (d *decoder) unquoted(n *node) (text string, ok bool) {
 	if n.kind < list && strings.Contains(n.text, "${") {
-		text = d.open(n)
+		if text = d.open(n); d.folder != "" {
+			d.bare[n] = true
+		}
 		return text, text != ""
 	}
 	return n.text, n.kind == plain || n.kind == boolean

@@ -180,7 +180,11 @@ func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
 
 // doubled reports that the job first has what n names.
 func (s *source) doubled(n *node, what, name string, first int32) {
-	s.d.fail(n, "%q: doubled %s, first at %s", name, what, s.position(int(first)))
+	hint := ""
+	if what == "id" && s.d.item != nil {
+		hint = "; rows without an id get one each"
+	}
+	s.d.fail(n, "%q: doubled %s, first at %s%s", name, what, s.position(int(first)), hint)
 }
 
 // position says where the job of a number is.

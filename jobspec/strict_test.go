@@ -34,7 +34,7 @@ func TestRefused(t *testing.T) {
 		{"rows that are a list of lists", job("for_each: {values: [[a]]}, " + get), `jobs.yaml:3:24: want a mapping from names to values`},
 		{"rows for all jobs", "defaults: {for_each: {values: [a]}}\njobs: []\n", `jobs.yaml:1:12: defaults.for_each: it belongs to a job of a YAML or JSON document`},
 		{"a field that no row has", job("for_each: {values: [{path: a}, {path: b}]}, exec: {argv: [echo, '${item:pth}']}"), `jobs.yaml:3:68: jobs[0].exec.argv[1]: ${item:pth}: unknown item: did you mean "path"?`},
-		{"two rows with one id", job("for_each: {values: [a, b, a]}, id: 'x-${item:value}', " + get), `jobs.yaml:3:39: jobs[0].id: "x-a": doubled id, first at jobs.yaml:3 (row jobs.yaml:3:30)`},
+		{"two rows with one id", job("for_each: {values: [a, b, a]}, id: 'x-${item:value}', " + get), `jobs.yaml:3:39: jobs[0].id: "x-a": doubled id, first at jobs.yaml:3; rows without an id get one each (row jobs.yaml:3:30)`},
 		{"an account that comes out empty", job("for_each: {values: ['']}, account: '${item:value}', " + get), `jobs.yaml:3:39: jobs[0].account: what is put in leaves it empty (row jobs.yaml:3:24)`},
 		{"an item that would lead a path elsewhere", job("for_each: {values: [a/b]}, output: {save: 'out/${item:value}'}, " + get), `jobs.yaml:3:46: jobs[0].output.save: ${item:value}: the item "a/b" cannot be part of a path (row jobs.yaml:3:24)`},
 		{"fields that would be one variable", job("for_each: {values: [{a-b: 1, a_b: 2}]}, exec: {shell: x}"), `jobs.yaml:3:58: jobs[0].exec.shell: "a-b" and "a_b" would both be the variable ITEM_A_B (row jobs.yaml:3:24)`},

@@ -82,8 +82,10 @@ func TestHTTPSave(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
 	}
+	job = httpJob(srv.URL+"/ok", saveTo(filepath.Join(dir, "new", "folders", "out")))
+	check(t, job, c.Call(t.Context(), Attempt{Job: job}), OK, "", false)
 	requests.Store(0)
-	job = httpJob(srv.URL+"/ok", saveTo(filepath.Join(dir, "no", "such")))
+	job = httpJob(srv.URL+"/ok", saveTo(filepath.Join(path, "out"))) // in a file
 	check(t, job, c.Call(t.Context(), Attempt{Job: job}), Broken, "file", false)
 	if requests.Load() != 0 {
 		t.Error("a request was sent whose answer had no place to go")

@@ -129,7 +129,7 @@ func TestExecCannotStart(t *testing.T) {
 		{"a NUL in an argument", execJob([]string{"true", "a\x00b"}), "spawn", ""},
 		{"missing input", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = "/no/such" }), "file", "no such file"},
 		{"a pipe as input, that would block", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = pipe }), "file", "regular"},
-		{"no place for the output", execJob([]string{"true"}, saveTo("/no/such/file")), "file", "no such file"},
+		{"no place for the output", execJob([]string{"true"}, saveTo(script+"/file")), "file", "not a directory"},
 	}
 	c := newClient(t, Config{})
 	for _, tt := range tests {

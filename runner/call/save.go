@@ -9,12 +9,16 @@ import (
 
 // saveFile returns the temporary file for what is to become the file path, and
 // nil if path is empty. It lies beside its place, so a process that is killed may
-// leave a hidden temporary file, but never half of the real one. Its mode is 0600.
+// leave a hidden temporary file, but never half of the real one. Its mode is 0600;
+// folders that are missing are made, with 0700.
 func (c *Client) saveFile(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
 	if err := c.replaceable(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
