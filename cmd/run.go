@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +56,13 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 // load reads and checks the job files, and says what works but may not be meant.
 // If written is set, each job is kept as it was written.
 func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
+	// While files are checked nearly all of the memory is an index and ids, which hold
+	// no pointers, so it costs little to collect garbage early. The ids go then.
+	percent := debug.SetGCPercent(50)
+	defer func() {
+		runtime.GC()
+		debug.SetGCPercent(percent)
+	}()
 	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written, Document: o.document, NUL: o.nul})
 	if err != nil {
 		return nil, err

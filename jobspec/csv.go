@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -67,10 +66,12 @@ func (t *table) readNames() error {
 	if err == nil {
 		t.names, err = t.parseRow(record, s)
 	}
-	for i, name := range t.names {
-		if name != "" && slices.Contains(t.names[:i], name) {
+	seen := make(map[string]bool)
+	for _, name := range t.names {
+		if name != "" && seen[name] {
 			return t.fault(s.line, fmt.Sprintf("%q: doubled name of a field", name))
 		}
+		seen[name] = true
 	}
 	return err
 }

@@ -118,6 +118,7 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 		n = d.withItems(n)
 		d.root = n
 	}
+	d.putIn = 0
 	clear(d.retyped)
 	clear(d.bare)
 	http := n.get("http")

@@ -48,11 +48,15 @@ func (r *records) rewind() (err error) {
 	return err
 }
 
-// cut splits the records off. One that is too long is thrown away as it comes.
+// cut splits the records off. One that is too long ends a file that can only be
+// refused; a pipe's is thrown away as it comes.
 func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
 	advance, record, err = r.split(data, atEOF)
 	if advance == 0 && len(data) >= maxRecord {
-		advance, r.tooLong = len(data), true
+		if r.tooLong = true; r.disk != nil {
+			return 0, nil, bufio.ErrFinalToken
+		}
+		advance = len(data)
 	}
 	r.end.offset += int64(advance)
 	r.end.line += int32(bytes.Count(data[:advance], []byte("\n")))
@@ -143,6 +147,9 @@ func checkText(f *file, data []byte, line int32) error {
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return fault(0, "UTF-16: save the file as UTF-8")
+	}
+	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
+		return nil // far quicker than to look for the place
 	}
 	for at := 0; at < len(data); {
 		r, size := utf8.DecodeRune(data[at:])

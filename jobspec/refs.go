@@ -95,6 +95,9 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		if err == nil && !closed {
 			err = errors.New("want a closing }")
 		}
+		if d.putIn += len(value); d.putIn > maxPutIn {
+			err = fmt.Errorf("the references of one job put in over %d MiB", maxPutIn>>20)
+		}
 		if err != nil {
 			d.failReference(n, ref, err)
 			return ""
@@ -103,6 +106,10 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		s = rest
 	}
 }
+
+// maxPutIn bounds the bytes that a job's references put in, which may be far more
+// than is written; those that a hash is made of count, too.
+const maxPutIn = 64 << 20
 
 // escape returns the text that expand makes s of.
 func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }

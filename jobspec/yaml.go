@@ -74,7 +74,7 @@ func checkTabs(f *file, data []byte) error {
 		case len(content) == 0 || content[0] == '#' || block >= 0 && indent > block:
 		case line[indent] == '\t':
 			return &Error{Pos: f.position(place{number, int32(indent) + 1}), Text: "a tab in the indentation: indent with spaces"}
-		case blockText.Match(line):
+		case bytes.ContainsAny(line, "|>") && blockText.Match(line):
 			block = indent
 		default:
 			block = -1

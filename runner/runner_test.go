@@ -132,7 +132,7 @@ func judge(t *testing.T, limitOf func(limits.Key) limits.Limit, records []result
 	}
 }
 
-func caps(t *testing.T, host, account int64) *limits.Table {
+func caps(_ testing.TB, host, account int64) *limits.Table {
 	var table limits.Table
 	table.Add(limits.Host, limits.Entry{Pattern: "*", Concurrency: limits.Field[int64]{Value: host, Set: true}})
 	table.Add(limits.Account, limits.Entry{Pattern: "*", Concurrency: limits.Field[int64]{Value: account, Set: true}})

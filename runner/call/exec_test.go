@@ -125,7 +125,10 @@ func TestExecCannotStart(t *testing.T) {
 		{"a folder", execJob([]string{"/"}), "spawn", ""},
 		{"a file that is no program", execJob([]string{script}), "spawn", "exec format"},
 		{"a missing working folder", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.Dir = "/no/such" }), "spawn", "no such file"},
-		{"too many arguments", execJob([]string{"true", strings.Repeat("x", 4<<20)}), "spawn", "ARG_MAX"},
+		{"an argument of 1 MB", execJob([]string{"true", strings.Repeat("x", 1<<20)}), "spawn", "start command: an argument or variable is longer than this system allows (128 KiB each on Linux)"},
+		{"a variable of 1 MB", execJob([]string{"true"}, func(j *jobspec.Job) {
+			j.Exec.Env = []jobspec.EnvVar{{Name: "BIG", Value: strings.Repeat("x", 1<<20)}}
+		}), "spawn", "ARG_MAX"},
 		{"a NUL in an argument", execJob([]string{"true", "a\x00b"}), "spawn", ""},
 		{"missing input", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = "/no/such" }), "file", "no such file"},
 		{"a pipe as input, that would block", execJob([]string{"true"}, func(j *jobspec.Job) { j.Exec.StdinFile = pipe }), "file", "regular"},

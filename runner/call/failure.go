@@ -78,7 +78,7 @@ func cannot(code, doing string, err error) error {
 		return short
 	}
 	if errors.Is(err, syscall.E2BIG) {
-		err = fmt.Errorf("arguments and environment are beyond the system's limit (see getconf ARG_MAX): %w", err)
+		err = fmt.Errorf("an argument or variable is longer than this system allows (128 KiB each on Linux), or all together are (see getconf ARG_MAX): %w", err)
 	}
 	return fail(Broken, code, "%s: %w", doing, err)
 }

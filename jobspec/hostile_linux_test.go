@@ -1,0 +1,74 @@
+package jobspec_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentlimit/jobspec"
+)
+
+// TestHostileSizes loads files of 1 GiB without a line break, and files that stand
+// for far more than they say, in a process of its own: they are refused within 2 s
+// of processor time and 200 MB.
+func TestHostileSizes(t *testing.T) {
+	if name := os.Getenv("HOSTILE"); name != "" {
+		_, err := jobspec.Load(jobspec.Options{Files: []string{name}})
+		status, _ := os.ReadFile("/proc/self/status")
+		_, peak, _ := strings.Cut(string(status), "VmHWM:") // of the process alone, in kB
+		fmt.Println(strings.Fields(peak)[0], err)
+		return
+	}
+	laughs := "x-0: &l0 [" + strings.Repeat("l,", 10) + "]\n"
+	for i := range 20 {
+		laughs += fmt.Sprintf("x-%d: &l%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d,", i), 10))
+	}
+	deep := strings.Repeat("[", 8<<20)
+	write(t, map[string]string{
+		"laughs.yaml": laughs, "self.yaml": "jobs: &a [*a]\n",
+		"deep.yaml": "jobs: " + deep, "deep.json": `{"jobs":` + deep, "deep.jsonl": deep,
+	})
+	for _, name := range []string{"long.yaml", "long.json", "long.jsonl", "long.csv", "long.txt"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(name, 1<<30); err != nil { // sparse
+			t.Fatal(err)
+		}
+	}
+	for kind, file := range map[string]string{"csv": "long.csv", "lines": "long.txt", "jsonl": "long.jsonl"} {
+		if err := os.WriteFile(kind+".yaml", []byte("jobs: [{for_each: {"+kind+": "+file+"}, exec: {argv: [x]}}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"long.yaml": "a document of over 64 MiB", "long.json": "a document of over 64 MiB", "long.jsonl": "a line of over 16 MiB",
+		"csv.yaml": "long.csv:1: a line of over 16 MiB", "lines.yaml": "long.txt:1: a line of over 16 MiB", "jsonl.yaml": "long.jsonl:1: a line of over 16 MiB",
+		"laughs.yaml": "aliases stand for more than ten times what is written", "self.yaml": `the alias "*a" refers to itself`,
+		"deep.yaml": "nested more than 100 deep", "deep.json": "nested more than 100 deep", "deep.jsonl": "nested more than 100 deep",
+	} {
+		c := exec.Command(os.Args[0], "-test.run=^TestHostileSizes$")
+		c.Env = append(os.Environ(), "HOSTILE="+name)
+		out, err := c.Output()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("Load(%s) says %.500s (%v), want %s", name, out, err, want)
+		}
+		used := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+		var peak int
+		fmt.Sscan(string(out), &peak)
+		if !underRace() && (used > 2*time.Second || peak == 0 || peak*1024 > 200e6) {
+			t.Errorf("Load(%s) took %v and %d KiB", name, used, peak)
+		}
+	}
+}
+
+// underRace reports whether the race detector takes time and memory of its own.
+func underRace() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
