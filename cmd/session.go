@@ -67,7 +67,7 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	s.Global = s.global(spec)
-	s.Limits, s.Stats = &spec.Limits, runner.NewStats(spec.Limits.For)
+	s.Limits, s.Stats = spec.Limits.For, runner.NewStats(spec.Limits.For)
 	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
 	if s.verbose {
 		s.watch.each = s.sayRecord

@@ -20,8 +20,11 @@ type Local struct {
 // that a step of the wall clock moves nothing.
 func NewLocal() *Local {
 	start := time.Now()
-	return &Local{now: func() Time { return Time(start.Add(time.Since(start)).UnixMicro()) }}
+	return NewLocalAt(func() Time { return Time(start.Add(time.Since(start)).UnixMicro()) })
 }
+
+// NewLocalAt is [NewLocal] on another clock, which must not step back.
+func NewLocalAt(now func() Time) *Local { return &Local{now: now} }
 
 // NewLocalEmpty is [NewLocal] with every bucket empty: for a run that goes on
 // where another may have ended this moment.

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Run         string // names the run in its records
 	Source      jobspec.Source
-	Limits      *limits.Table
+	Limits      func(limits.Key) limits.Limit // what each key allows
 	Coordinator limits.Coordinator
 	Caller      call.Caller
 	Records     Sink

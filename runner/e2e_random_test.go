@@ -128,7 +128,7 @@ func judgeWhole(t *testing.T, w *world) {
 		if key == (limits.Key{}) {
 			return limits.Limit{Concurrency: int64(w.Global)}
 		}
-		return w.Limits.For(key)
+		return w.Limits(key)
 	}
 	all := func(yield func(results.Record, error) bool) {
 		for _, r := range w.sink.records {

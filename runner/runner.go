@@ -126,7 +126,7 @@ type incoming struct {
 func newRun(cfg Config) *run {
 	return &run{
 		cfg:      cfg,
-		schedule: schedule.New(cfg.Limits.For),
+		schedule: schedule.New(cfg.Limits),
 		began:    cfg.Coordinator.Now(),
 		quit:     make(chan struct{}),
 		jobs:     make(chan incoming),

@@ -101,7 +101,7 @@ func newWorld(table *limits.Table, c call.Caller, js ...*jobspec.Job) *world {
 	source := jobs(js)
 	w := &world{}
 	w.Config = runner.Config{
-		Run: "test", Source: &source, Limits: table, Coordinator: limits.NewLocal(), Caller: c,
+		Run: "test", Source: &source, Limits: table.For, Coordinator: limits.NewLocal(), Caller: c,
 		Records: &w.sink, Stats: runner.NewStats(table.For), Global: 100, Queue: 1000, Grace: 8 * time.Second,
 		Kill: context.Background(),
 	}
@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T, ctx context.Context) {
 }
 
 // judge has the records audited for broken limits.
-func judge(t *testing.T, table *limits.Table, records []results.Record) {
+func judge(t *testing.T, limitOf func(limits.Key) limits.Limit, records []results.Record) {
 	t.Helper()
 	all := func(yield func(results.Record, error) bool) {
 		for _, r := range records {
@@ -127,7 +127,7 @@ func judge(t *testing.T, table *limits.Table, records []results.Record) {
 			}
 		}
 	}
-	for _, v := range audit.Check(all, audit.Spec{Limits: table.For}).Violations {
+	for _, v := range audit.Check(all, audit.Spec{Limits: limitOf}).Violations {
 		t.Errorf("audit: %+v", v)
 	}
 }
