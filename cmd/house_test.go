@@ -27,8 +27,9 @@ var below = map[string][]string{
 	"runner/schedule": {"limits"},
 	"runner/call":     {"limits", "jobspec", "runner/results"},
 	"runner":          {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
+	"runner/plan":     {"limits", "jobspec", "runner/results", "runner/call", "runner"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner"},
+		"runner", "runner/plan"},
 	"": {"cmd"},
 }
 

@@ -37,7 +37,7 @@ type trouble struct {
 	Jobs    int64        `json:"jobs"`
 	First   string       `json:"first"` // id of the first job
 	Reason  string       `json:"reason,omitempty"`
-	Said    string       `json:"said,omitempty"` // the last line that the first job's command wrote to standard error
+	Said    string       `json:"said,omitempty"`    // the last line that the first job's command wrote to standard error
 	RetryAt results.Time `json:"retry_at,omitzero"` // earliest worth trying again, if known
 }
 

@@ -80,7 +80,7 @@ func runAll(b *testing.B, o jobspec.Options, jobs int) (first time.Time) {
 	started := make(chan time.Time, 1)
 	stats := runner.NewStats(table.For)
 	err = runner.Run(b.Context(), runner.Config{
-		Run: "bench", Source: spec.Source, Limits: table, Coordinator: limits.NewLocal(),
+		Run: "bench", Source: spec.Source, Limits: table.For, Coordinator: limits.NewLocal(),
 		Records: dropped{}, Stats: stats, Global: 16, Queue: 10_000, Grace: time.Second, Kill: context.Background(),
 		Caller: caller(func(context.Context, call.Attempt) call.Outcome {
 			select {
@@ -112,7 +112,7 @@ func BenchmarkFirstOfPipe(b *testing.B) {
 		table := caps(b, 4, 8)
 		ctx, stop := context.WithCancel(b.Context())
 		err = runner.Run(ctx, runner.Config{
-			Run: "bench", Source: spec.Source, Limits: table, Coordinator: limits.NewLocal(),
+			Run: "bench", Source: spec.Source, Limits: table.For, Coordinator: limits.NewLocal(),
 			Records: dropped{}, Stats: runner.NewStats(table.For), Global: 1, Queue: 10_000, Grace: time.Second, Kill: context.Background(),
 			Caller: caller(func(context.Context, call.Attempt) call.Outcome { stop(); return fine }),
 		})

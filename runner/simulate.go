@@ -25,6 +25,10 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 	r.records = nil      // all records stay unwritten until they are handed on here
 	var underWay endings
 	for {
+		if err := cfg.Records.Append(r.unwritten...); err != nil {
+			r.fail(err)
+		}
+		r.unwritten = r.unwritten[:0]
 		r.readAll()
 		r.settle()
 		if r.asking {
@@ -36,13 +40,9 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 			}
 			continue
 		}
-		if err := cfg.Records.Append(r.unwritten...); err != nil {
-			r.fail(err)
-		}
-		r.unwritten = r.unwritten[:0]
 		switch next := min(r.schedule.Next(), underWay.next()); {
-		case r.wanted() != nil:
-			continue
+		case len(r.unwritten) > 0, r.wanted() != nil:
+			continue // more may follow at this very moment
 		case r.done(), r.err != nil:
 			return now, r.err
 		case next == limits.Never:

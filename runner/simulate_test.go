@@ -109,6 +109,9 @@ func TestSimulationEnds(t *testing.T) {
 		{"with all jobs behind more bad lines than may wait to be written", func(w *world) {
 			w.Source = &stream{first: slices.Repeat([]error{bad}, 3000), Source: w.Source}
 		}, 2 * time.Second, "", map[results.Status]int64{results.Invalid: 3000, results.Succeeded: 2}},
+		{"with more jobs ending at once than records may wait to be written", func(w *world) {
+			w.Source, w.Limits, w.Global = free(6000), (&limits.Table{}).For, 2000
+		}, 3 * time.Second, "", map[results.Status]int64{results.Succeeded: 6000}},
 		{"at the timeout of calls that take longer", func(w *world) {
 			for _, j := range *w.Source.(*jobs) {
 				j.Timeout = 300 * time.Millisecond
@@ -144,4 +147,13 @@ func (s *stream) Next() (*jobspec.Job, error) {
 	err := s.first[0]
 	s.first = s.first[1:]
 	return nil, err
+}
+
+// free returns jobs without host and account.
+func free(n int) *jobs {
+	var js jobs
+	for i := range n {
+		js = append(js, job(i+1, "", ""))
+	}
+	return &js
 }
