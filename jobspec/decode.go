@@ -26,7 +26,7 @@ type decoder struct {
 	root       *node
 	path       string
 	job        *Job // nil: no job
-	inDefaults bool
+	itemLater bool
 	putIn      int  // bytes that references have put in
 	faults     int  // how many there were, of which errs may have the first only
 	checking   bool // the job is only to be checked: it need be neither whole nor kept

@@ -146,6 +146,10 @@ func (s *source) forEach(n *node, path string) feed {
 		d.fail(each.kids[0], "%v", err)
 		return nil
 	}
+	if f.piped() { // the rows come too late to find out
+		d.root = d.withDefaults(&job)
+		d.checkAhead(d.root)
+	}
 	switch of.format {
 	case "csv":
 		return newTable(f)

@@ -18,6 +18,7 @@ type index struct {
 	feeds  []listed // in the order of their jobs
 	chunks [][]spot
 	count  int
+	mine   int         // of them to be handed out
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
 	seed   maphash.Seed
 	known  map[uint64]*shelf // lanes
@@ -95,15 +96,25 @@ func (x *index) of(number int) listed {
 	return x.feeds[behind-1]
 }
 
-// add lists the next job.
-func (x *index) add(e entry, j *Job, equals int) {
+// add lists the next job; one that is another shard's only with its place.
+func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	if x.count%chunk == 0 {
 		x.chunks = append(x.chunks, make([]spot, chunk))
 	}
 	x.feeds[len(x.feeds)-1].file = e.file
 	*x.spot(x.count) = e.spot
-	lane := x.laneOf(j)
-	number := int32(x.count)
+	if equals > 0 {
+		x.equals[x.count] = equals
+	}
+	if mine {
+		x.enqueue(int32(x.count), x.laneOf(j))
+		x.mine++
+	}
+	x.count++
+}
+
+// enqueue puts a job behind the others of its lane.
+func (x *index) enqueue(number int32, lane *shelf) {
 	if lane.left == 0 {
 		lane.first = number
 	} else {
@@ -111,10 +122,6 @@ func (x *index) add(e entry, j *Job, equals int) {
 	}
 	lane.last = number
 	lane.left++
-	if equals > 0 {
-		x.equals[x.count] = equals
-	}
-	x.count++
 }
 
 func (x *index) spot(number int) *spot { return &x.chunks[number/chunk][number%chunk] }

@@ -171,13 +171,18 @@ func (d *decoder) withItems(n *node) *node {
 // checkDefaults reports what is wrong in the defaults, whether or not a job
 // uses it.
 func (d *decoder) checkDefaults(_ *Spec, n *node) {
-	d.job, d.inDefaults = new(standard), true
-	d.job.ID = "id"
-	fields(d, d.job, n, jobFields)
-	d.job, d.inDefaults = nil, false
+	d.checkAhead(n)
 	if n.kind == mapping {
 		d.defaults = n
 	}
+}
+
+// checkAhead reports what is wrong in a job whose items are not known yet.
+func (d *decoder) checkAhead(n *node) {
+	d.job, d.item, d.itemLater = new(standard), nil, true
+	d.job.ID = "id"
+	fields(d, d.job, n, jobFields)
+	d.job, d.itemLater = nil, false
 }
 
 func (d *decoder) backoff(r *Retry, n *node) {
@@ -233,13 +238,13 @@ func (d *decoder) checkCosts(j *Job, n *node) {
 	at := cmp.Or(n.get("cost"), n)
 	d.needs = j.Needs(d.needs[:0], &d.table)
 	for _, need := range d.needs {
-		if need.Limit.Rate == (limits.Rate{}) {
+		if need.Limit == (limits.Limit{}) {
 			continue
 		}
-		if need.Cost > need.Limit.Burst {
-			d.fail(at, "a cost of %d is above the burst of %s, %d: it could never start", need.Cost, need.Key, need.Limit.Burst)
-		} else if err := need.Limit.Validate(); err != nil {
+		if err := d.table.Check(need.Key); err != nil {
 			d.fail(at, "the limits of %s: %v", need.Key, err)
+		} else if need.Limit.Rate != (limits.Rate{}) && need.Cost > need.Limit.Burst {
+			d.fail(at, "a cost of %d is above the burst of %s, %d: it could never start", need.Cost, need.Key, need.Limit.Burst)
 		}
 	}
 }

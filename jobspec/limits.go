@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ var limitsFields = []field[Spec]{
 	{"hosts", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Host, n) }},
 	{"accounts", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Account, n) }},
 	{"pools", func(d *decoder, _ *Spec, n *node) { d.entries(limits.Pool, n) }},
-	{"coordinator", func(d *decoder, s *Spec, n *node) { s.Coordinator = d.text(n) }},
+	{"coordinator", func(d *decoder, s *Spec, n *node) { s.Coordinator = cmp.Or(s.Coordinator, d.text(n)) }},
 }
 
 var globalFields = []field[Spec]{
@@ -24,6 +25,24 @@ var entryFields = []field[limits.Entry]{
 	{"rate", func(d *decoder, e *limits.Entry, n *node) { e.Rate = liftable(d, n, rate) }},
 	{"burst", func(d *decoder, e *limits.Entry, n *node) { e.Burst = liftable(d, n, count) }},
 }
+
+// limits reads the limits, and judges each entry when it is known whose they are.
+func (d *decoder) limits(s *Spec, n *node) {
+	fields(d, s, n, limitsFields)
+	if !s.Shared() {
+		d.table.Shard = s.source.shard
+	}
+	for i, key := range []string{"hosts", "accounts", "pools"} {
+		if entries := n.get(key); entries != nil {
+			for _, kid := range entries.kids {
+				d.checkEntry([]limits.Kind{limits.Host, limits.Account, limits.Pool}[i], kid)
+			}
+		}
+	}
+}
+
+// Shared reports whether other processes share the coordinator.
+func (s *Spec) Shared() bool { return s.Coordinator != "" && s.Coordinator != "local" }
 
 // liftable reads one field of an entry; "none" lifts what other entries say.
 func liftable[T any](d *decoder, n *node, read func(*decoder, *node) T) (f limits.Field[T]) {
@@ -39,9 +58,6 @@ func rate(d *decoder, n *node) limits.Rate { return parse(d, n, limits.ParseRate
 // entries adds what is said of one kind of key to the table.
 func (d *decoder) entries(kind limits.Kind, n *node) {
 	d.pairs(n, func(kid *node) { d.entry(kind, kid) })
-	for _, kid := range n.kids {
-		d.checkEntry(kind, kid)
-	}
 }
 
 func (d *decoder) entry(kind limits.Kind, n *node) {
@@ -67,9 +83,11 @@ func (d *decoder) checkEntry(kind limits.Kind, n *node) {
 		return
 	}
 	pattern, _ := KeyPattern(kind, n.key)
-	limit := d.table.For(limits.Key{Kind: kind, Name: pattern})
-	if err := limit.Validate(); err != nil {
+	key := limits.Key{Kind: kind, Name: pattern}
+	limit := d.table.For(key)
+	if err := d.table.Check(key); err != nil {
 		d.fail(n, "%v", err)
+		return
 	}
 	burst, least := n.get("burst"), limit.Rate.DefaultBurst()
 	switch {

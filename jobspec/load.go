@@ -31,6 +31,11 @@ type Options struct {
 	Document []byte
 	// Env looks up environment variables, each once; nil: [os.LookupEnv].
 	Env func(string) (string, bool)
+	// Coordinator wins over the files'.
+	Coordinator string
+	// Shard is which part of the jobs is wanted. Unless a coordinator is shared, it
+	// also has only its part of each limit.
+	Shard limits.Shard
 	// Written keeps what a [Rewrite] needs: about as much memory as a job's text.
 	Written bool
 }
@@ -62,7 +67,7 @@ func Load(o Options) (*Spec, error) {
 		return nil, fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", o.Format)
 	}
 	s := newSource(o)
-	spec := &Spec{Source: s, source: s}
+	spec := &Spec{Source: s, source: s, Coordinator: o.Coordinator}
 	err := s.readFiles(o)
 	if err == nil {
 		fields(&s.d, spec, s.d.root, documentFields)
@@ -83,7 +88,7 @@ func Load(o Options) (*Spec, error) {
 		spec.Close()
 		return nil, err
 	}
-	if spec.Jobs = int64(s.index.count); len(s.pipes) > 0 {
+	if spec.Jobs = int64(s.index.mine); len(s.pipes) > 0 {
 		spec.Jobs = -1
 	}
 	spec.Warnings = s.d.warnings
@@ -216,7 +221,7 @@ var documentFields = []field[Spec]{
 		}
 		s.PublicEnv = slices.Sorted(maps.Keys(d.public))
 	}},
-	{"limits", func(d *decoder, s *Spec, n *node) { fields(d, s, n, limitsFields) }},
+	{"limits", (*decoder).limits},
 	{"defaults", (*decoder).checkDefaults},
 	{"jobs", nil},
 }

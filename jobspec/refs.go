@@ -180,7 +180,7 @@ func fits(value, what string, as use) error {
 // itemValue returns the value of a row's field, as it stands behind plain text.
 func (d *decoder) itemValue(n *node, name string, plain []byte, as use) (string, error) {
 	switch {
-	case d.item == nil && d.inDefaults:
+	case d.item == nil && d.itemLater:
 		return "", errLater
 	case d.item == nil:
 		return "", errors.New("no for_each: there is no item")

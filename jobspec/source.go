@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"agentlimit/limits"
 )
 
 // source hands out the jobs of all feeds: first those that are in the index, which
@@ -22,6 +24,7 @@ type source struct {
 	pipes  []feed // that have not ended
 	seq    int64  // of the last job of a pipe
 	stdin  io.Reader
+	shard  limits.Shard
 	nul    bool    // lines of standard input end in NUL
 	files  []*file // by number
 	opened []*os.File
@@ -44,6 +47,7 @@ func newSource(o Options) *source {
 		index: newIndex(seed),
 		stdin: o.Stdin,
 		nul:   o.NUL,
+		shard: o.Shard,
 	}
 }
 
@@ -67,7 +71,7 @@ func (s *source) check() error {
 			}
 			if len(s.d.errs) == 0 {
 				j, equals := s.claim(e, false)
-				s.index.add(e, j, equals)
+				s.index.add(e, j, equals, s.shard.Has(j.ID))
 			}
 			if errs.add(s.d.errs...); len(errs) >= maxErrors {
 				return errs
@@ -117,6 +121,9 @@ func (s *source) Next() (*Job, error) {
 		}
 		if len(s.d.errs) > 0 {
 			return nil, invalid(s.d.errs)
+		}
+		if !s.shard.Has(j.ID) {
+			continue
 		}
 		now := time.Now()
 		j.Deadline, j.NotBefore = j.Deadline.from(now), j.NotBefore.from(now)

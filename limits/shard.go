@@ -3,11 +3,23 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 )
 
 // Shard is one of several runs that share the jobs of a file, and limits that
 // nobody else keeps for them. The zero Shard is the only one.
 type Shard struct{ Index, Of int64 } // Index is from 1
+
+// Has reports whether the job of that id is the shard's: every id is exactly one's.
+func (s Shard) Has(id string) bool {
+	if s.Of <= 1 {
+		return true
+	}
+	h := fnv.New64a()
+	io.WriteString(h, id)
+	return h.Sum64()%uint64(s.Of) == uint64(s.Index-1)
+}
 
 // errPart is why a limit cannot be split into so many parts.
 var errPart = errors.New("the part of a shard would be 0: share a coordinator instead")
