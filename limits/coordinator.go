@@ -9,7 +9,7 @@ type Coordinator interface {
 	// then refunds, withdrawals and pauses, then the claims in their order. The
 	// reply's slices are reused: reply must not be nil, and is valid until the
 	// next call with it. On error nothing is granted, and everything in the
-	// batch must be said again.
+	// batch must be said again; a [*Conflict] will not go away by itself.
 	Sync(ctx context.Context, batch *Batch, reply *Reply) error
 
 	// Changed receives a value, sooner or later, after another process gave
