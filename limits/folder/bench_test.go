@@ -5,9 +5,9 @@ package folder
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"agentlimit/limits"
 )
@@ -30,16 +30,26 @@ func batchOf(first limits.ClaimID, n int) (claims []limits.Claim) {
 // BenchmarkAdmission has one process admit and release batches.
 func BenchmarkAdmission(b *testing.B) {
 	for _, n := range []int{1, 64} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			f, err := Open(b.TempDir(), Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			admit(b, f, n)
-			if err := f.Close(); err != nil {
-				b.Fatal(err)
-			}
-		})
+		for _, others := range []int{0, 15} {
+			b.Run(fmt.Sprintf("%d-beside-%d", n, others), func(b *testing.B) {
+				path := b.TempDir()
+				for range others {
+					f, err := Open(path, Options{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer f.Close()
+				}
+				f, err := Open(path, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				admit(b, f, n)
+				if err := f.Close(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
 	}
 }
 
@@ -63,6 +73,21 @@ func admit(b *testing.B, f *Folder, n int) {
 	b.ReportMetric(float64(admitted)/b.Elapsed().Seconds(), "admissions/s")
 }
 
-func TestMain(m *testing.M) {
-	os.Exit(m.Run())
+// BenchmarkProcesses has several processes admit batches of 64 at once: fair is how
+// much the slowest does for each that the fastest does.
+func BenchmarkProcesses(b *testing.B) {
+	for _, n := range []int{4, 16} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			span, sum, fair := 3*time.Second, 0, 0.0
+			for b.Loop() {
+				counts := race(b, "admitter", b.TempDir(), n, span)
+				for _, c := range counts {
+					sum += c
+				}
+				fair += float64(counts[0]) / float64(counts[n-1])
+			}
+			b.ReportMetric(float64(sum)/span.Seconds()/float64(b.N), "admissions/s")
+			b.ReportMetric(fair/float64(b.N), "fair")
+		})
+	}
 }

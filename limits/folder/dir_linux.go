@@ -19,8 +19,10 @@ type dir struct {
 	look  bool // change nothing
 	clock clock
 	lock  *os.File
+	queue *os.File      // held while waiting for lock, so that nobody passes who waits
 	self  string        // this process's member; empty for a look
 	held  memberFile    // what it holds, as last stored; guarded by turn
+	room  []byte        // that files are read into; guarded by turn
 	turn  chan struct{} // full while a goroutine of this process is in a step
 }
 
@@ -42,8 +44,14 @@ func openDir(path string, warn func(string), c clock) (*dir, error) {
 		return nil, err
 	}
 	d := &dir{path: path, warn: warn, clock: c, turn: make(chan struct{}, 1)}
-	d.lock, err = os.OpenFile(d.file("lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	return d, err
+	return d, d.open(os.O_RDWR | os.O_CREATE)
+}
+
+func (d *dir) open(how int) (err error) {
+	if d.lock, err = os.OpenFile(d.file("lock"), how, 0o600); err == nil {
+		d.queue, err = os.OpenFile(d.file("queue"), how, 0o600)
+	}
+	return err
 }
 
 // networks are file systems on which a lock of one machine is none on another, or
@@ -103,12 +111,11 @@ func (d *dir) enter(ctx context.Context) error {
 	if d.look {
 		how = unix.LOCK_SH
 	}
-	fd := int(d.lock.Fd())
-	if err := flock(fd, how|unix.LOCK_NB); err == nil {
+	if d.acquire(how|unix.LOCK_NB) == nil {
 		return d.same()
 	}
 	got := make(chan error, 1)
-	go func() { got <- flock(fd, how) }()
+	go func() { got <- d.acquire(how) }()
 	slow := time.NewTimer(2 * time.Second)
 	defer slow.Stop()
 	for {
@@ -124,13 +131,26 @@ func (d *dir) enter(ctx context.Context) error {
 		case <-ctx.Done():
 			go func() { // the lock will come; it is passed on
 				if <-got == nil {
-					_ = flock(fd, unix.LOCK_UN)
+					d.exit()
+					return
 				}
 				<-d.turn
 			}()
 			return ctx.Err()
 		}
 	}
+}
+
+// acquire takes the lock. The kernel gives it to anybody who asks in time, and that
+// would be whoever has just let go of it: so one at a time waits for it, and the
+// others for that one.
+func (d *dir) acquire(how int) error {
+	queue := int(d.queue.Fd())
+	if err := flock(queue, unix.LOCK_EX|how&unix.LOCK_NB); err != nil {
+		return err
+	}
+	err := flock(int(d.lock.Fd()), how)
+	return errors.Join(err, flock(queue, unix.LOCK_UN))
 }
 
 func (d *dir) exit() {
@@ -160,36 +180,7 @@ func (d *dir) close() {
 	select {
 	case d.turn <- struct{}{}:
 		_ = d.lock.Close()
+		_ = d.queue.Close()
 	default:
-	}
-}
-
-func flock(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-// tryLock locks a file that nobody else has locked.
-func tryLock(f *os.File) error {
-	return os.NewSyscallError("flock", flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
-}
-
-// locked reports whether a process has the file locked.
-func locked(path string) (bool, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = unix.Close(fd) }() // lets go of the lock that the test may have got
-	switch err := flock(fd, unix.LOCK_SH|unix.LOCK_NB); err {
-	case nil:
-		return false, nil
-	case unix.EWOULDBLOCK:
-		return true, nil
-	default:
-		return false, os.NewSyscallError("flock", err)
 	}
 }

@@ -2,6 +2,7 @@
 // they agree in a folder, without a server.
 //
 //	lock                 held (flock) during each step, by one process at a time
+//	queue                held by the one that waits for lock: nobody passes it
 //	state.json           keys, buckets, pauses and who waits; replaced by rename
 //	members/ID.lock      held for life by the member ID; touched to wake it
 //	members/ID.json      what the member holds; replaced by rename

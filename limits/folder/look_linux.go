@@ -13,16 +13,14 @@ import (
 // The error wraps [io/fs.ErrNotExist] if there is no such folder.
 func Look(path string) ([]limits.KeyStatus, error) {
 	d := &dir{path: path, warn: func(string) {}, look: true, clock: systemClock(), turn: make(chan struct{}, 1)}
-	lock, err := os.Open(d.file("lock"))
-	if err != nil {
+	if err := d.open(os.O_RDONLY); err != nil {
 		return nil, fmt.Errorf("look at coordinator folder: %w", err)
 	}
-	d.lock = lock
 	defer d.close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var all []limits.KeyStatus
-	err = d.step(ctx, func(st *state) error {
+	err := d.step(ctx, func(st *state) error {
 		all = st.Status(st.now)
 		return nil
 	})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sys/unix"
 
 	"agentlimit/limits"
 )
@@ -82,7 +81,7 @@ func (d *dir) load() (*state, error) {
 // folder that was never used is known to be new.
 func (d *dir) loadSnapshot(st *state) (known bool, err error) {
 	path := d.file("state.json")
-	text, err := os.ReadFile(path)
+	text, err := d.read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if d.look {
@@ -143,7 +142,7 @@ func (d *dir) loadMembers(st *state) ([]memberFile, error) {
 			files = append(files, d.held) // a step that failed may have left another
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(d.members(), name))
+		text, err := d.read(filepath.Join(d.members(), name))
 		if err != nil {
 			return nil, err
 		}
@@ -172,28 +171,6 @@ func (d *dir) writeSnapshot(st *state, shared limits.Stored) error {
 }
 
 func (d *dir) replaceSnapshot() error { return d.replace("state.new", d.file("state.json")) }
-
-// write writes a file over what is left of an earlier one.
-func (d *dir) write(name string, text []byte) error {
-	file, err := os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = file.Write(text); err == nil {
-		err = file.Truncate(int64(len(text)))
-	}
-	return errors.Join(err, file.Close())
-}
-
-// replace puts a written file in the place of another. The two change places if they
-// can: a file that has its blocks already is written faster, and ext4 does not hurry
-// to write it to the disk.
-func (d *dir) replace(name, target string) error {
-	if unix.Renameat2(unix.AT_FDCWD, d.file(name), unix.AT_FDCWD, target, unix.RENAME_EXCHANGE) == nil {
-		return nil
-	}
-	return os.Rename(d.file(name), target)
-}
 
 func encode(v any) ([]byte, error) {
 	text, err := json.Marshal(v, json.Deterministic(true), jsontext.SpaceAfterComma(true))
