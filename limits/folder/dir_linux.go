@@ -158,6 +158,8 @@ func (d *dir) exit() {
 	<-d.turn
 }
 
+var errRemoved = errors.New("the coordinator's folder, or a part of it, was removed while this run used it")
+
 // same wants the lock to be the one that others find.
 func (d *dir) same() error {
 	ours, err := d.lock.Stat()
@@ -169,7 +171,7 @@ func (d *dir) same() error {
 	}
 	d.exit()
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the coordinator's folder was removed while this run used it")
+		return errRemoved
 	}
 	return err
 }

@@ -18,6 +18,9 @@
 // lock (see [Folder.Inherit]) counts until it ends, even if whoever started it was
 // killed.
 //
+// Who is stopped within a step, which takes less than a millisecond, holds up all
+// others until it goes on; they say so after two seconds.
+//
 // A step that cannot be stored grants nothing. Nothing is synced to the disk: when
 // the machine goes down every permit is free anyway, and state.json, if it was lost
 // or damaged, is only buckets and pauses. Such buckets start empty.

@@ -15,6 +15,9 @@ import (
 // any process has it open, should this one be killed; not if the command closes the
 // files it inherits. Once the claim is released, it counts no longer.
 func (f *Folder) Inherit(id limits.ClaimID) (*os.File, error) {
+	if f.isClosed() {
+		return nil, os.ErrClosed
+	}
 	if err := f.dir.enter(context.Background()); err != nil {
 		return nil, err
 	}

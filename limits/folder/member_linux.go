@@ -84,15 +84,13 @@ func (f *Folder) join() error {
 // Sync decides the batch in one step. On error, nothing has changed for this
 // process. It waits for other processes only while ctx is not done.
 func (f *Folder) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Reply) error {
-	select {
-	case <-f.closed:
+	if f.isClosed() {
 		return os.ErrClosed
-	default:
 	}
 	var wakes []string
 	err := f.dir.step(ctx, func(st *state) error {
 		if !st.live[f.dir.self] {
-			return errors.New("the coordinator's folder was removed, or its files were, while this run used it")
+			return errRemoved
 		}
 		if err := st.SyncMember(f.dir.self, st.now, batch, reply); err != nil {
 			return err
@@ -179,6 +177,15 @@ func (f *Folder) Close() (err error) {
 	return err
 }
 
+func (f *Folder) isClosed() bool {
+	select {
+	case <-f.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // leave takes the member's files away. If it cannot, the kernel lets go of their
 // locks, and another process takes them away.
 func (f *Folder) leave() error {
@@ -193,7 +200,7 @@ func (f *Folder) leave() error {
 		// The lock goes last: without the others it would be a damaged member.
 		return errors.Join(err, os.Remove(f.file(".lock")), os.Remove(f.file(".json")))
 	})
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errRemoved) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, context.DeadlineExceeded) {
 		err = nil
 	}
 	return errors.Join(err, f.own.Close())

@@ -54,7 +54,9 @@ func (d *dir) load() (*state, error) {
 	snap := &st.snapshot
 	if !known {
 		for i := range files {
-			snap.Clock = files[i].Clock
+			if files[i].Clock.Boot == d.clock.boot {
+				snap.Clock = files[i].Clock
+			}
 		}
 	}
 	snap.Clock = d.clock.follow(snap.Clock, snap.Now)
