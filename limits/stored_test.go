@@ -41,7 +41,7 @@ func stored(t *testing.T, s *limits.State, members []string, now limits.Time) *l
 // TestAStoredStateDecidesAlike has two twins live through the same at random, one of
 // which is stored and loaded after each step.
 func TestAStoredStateDecidesAlike(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(10) {
 		w := newWorld(seed)
 		kept, rng := &w.state, rand.New(rand.NewPCG(seed, 3))
 		twin := new(limits.State)
@@ -49,7 +49,7 @@ func TestAStoredStateDecidesAlike(t *testing.T) {
 		for i := range w.waiting {
 			members = append(members, strconv.Itoa(i))
 		}
-		for step := range 300 {
+		for step := range 200 {
 			w.now += limits.Time(rng.IntN(80)) * ms
 			i := rng.IntN(len(members))
 			batch := w.batch(t, i)

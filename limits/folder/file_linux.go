@@ -1,14 +1,15 @@
 package folder
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// This file reads, writes and locks with as few calls to the kernel as it takes: a
-// step looks at two files of each member.
+// A step looks at two files of each member: they are read with as few calls to the
+// kernel as it takes.
 
 func opened(path string, how int) (fd int, err error) {
 	for {
@@ -48,28 +49,14 @@ func (d *dir) read(path string) ([]byte, error) {
 
 // write writes a file over what is left of an earlier one.
 func (d *dir) write(name string, text []byte) error {
-	fd, err := opened(d.file(name), unix.O_WRONLY|unix.O_CREAT)
+	file, err := os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	size := int64(len(text))
-	for len(text) > 0 && err == nil {
-		var n int
-		if n, err = unix.Write(fd, text); err == unix.EINTR {
-			n, err = 0, nil
-		}
-		text = text[max(n, 0):]
+	if _, err = file.Write(text); err == nil {
+		err = file.Truncate(int64(len(text)))
 	}
-	if err == nil {
-		err = unix.Ftruncate(fd, size)
-	}
-	if closed := unix.Close(fd); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return &fs.PathError{Op: "write", Path: d.file(name), Err: err}
-	}
-	return nil
+	return errors.Join(err, file.Close())
 }
 
 // replace puts a written file in the place of another. The two change places if they

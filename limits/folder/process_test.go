@@ -322,6 +322,11 @@ func race(t testing.TB, name, path string, n int, span time.Duration) (counts []
 	for _, p := range running {
 		p.says(t)
 	}
+	for _, p := range running { // all have started
+		if _, err := fmt.Fprintln(p.stdin, "go"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	<-time.After(span)
 	for _, p := range running {
 		_ = p.stdin.Close()

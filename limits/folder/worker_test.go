@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -104,11 +105,14 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// untilEOF is closed when standard input ends.
-func untilEOF() <-chan struct{} {
+// untilEOF is closed when standard input ends. A line of it before that sets the
+// counter to zero.
+func untilEOF(counter *atomic.Int64) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			counter.Store(0)
+		}
 		close(over)
 	}()
 	return over
@@ -157,7 +161,7 @@ func caller(path string) error {
 		_, err := answers.ReadString('\n')
 		return err
 	}
-	over := untilEOF()
+	over := untilEOF(new(atomic.Int64))
 	var batch limits.Batch
 	var reply limits.Reply
 	for id := limits.ClaimID(1); ; id++ {
@@ -213,7 +217,8 @@ func racer(path string) error {
 		return err
 	}
 	limit := limits.Limit{Concurrency: 2}
-	over := untilEOF()
+	var calls atomic.Int64
+	over := untilEOF(&calls)
 	var batch limits.Batch
 	var reply limits.Reply
 	for id := limits.ClaimID(1); ; id++ {
@@ -233,9 +238,10 @@ func racer(path string) error {
 		case <-over:
 			granted = false
 		case <-time.After(2 * time.Millisecond): // the call
+			calls.Add(1)
 		}
 		if !granted {
-			fmt.Println(id)
+			fmt.Println(calls.Load())
 			return f.Close()
 		}
 	}
@@ -285,15 +291,15 @@ func admitter(path string) error {
 	if err != nil {
 		return err
 	}
-	over := untilEOF()
+	var admitted atomic.Int64
+	over := untilEOF(&admitted)
 	fmt.Println("started")
-	admitted := 0
 	var batch limits.Batch
 	var reply limits.Reply
 	for id := limits.ClaimID(1); ; id += 64 {
 		select {
 		case <-over:
-			fmt.Println(admitted)
+			fmt.Println(admitted.Load())
 			return f.Close()
 		default:
 		}
@@ -301,7 +307,7 @@ func admitter(path string) error {
 		if err := f.Sync(context.Background(), &batch, &reply); err != nil {
 			return err
 		}
-		admitted += 64
+		admitted.Add(64)
 		batch.Releases = batch.Releases[:0]
 		for i, v := range reply.Verdicts {
 			if v.Cause != limits.Granted {
