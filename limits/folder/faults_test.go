@@ -5,11 +5,12 @@ package folder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,91 +26,6 @@ func tokenClaim(id limits.ClaimID, cost int64) limits.Claim {
 		Key:   limits.Key{Kind: limits.Host, Name: "h"},
 		Limit: limits.Limit{Concurrency: 2, Rate: limits.Rate{Tokens: 1, Per: 1e6}, Burst: 10}, Cost: cost,
 	}}}
-}
-
-// machine has a clock that a test moves.
-type machine struct {
-	boot    string
-	elapsed limits.Time
-	wall    limits.Time
-}
-
-func (m *machine) clock() clock {
-	return clock{
-		boot:    m.boot,
-		elapsed: func() limits.Time { return m.elapsed },
-		wall:    func() limits.Time { return m.wall },
-		start:   new(atomic.Int64),
-	}
-}
-
-// join opens the folder on the machine; what is warned of is kept.
-func (m *machine) join(t *testing.T, path string, warned *[]string) *Folder {
-	t.Helper()
-	f, err := open(path, Options{Warn: func(s string) { *warned = append(*warned, s) }}, m.clock())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	return f
-}
-
-const second, hour limits.Time = 1e6, 3600e6
-
-// TestClockSteps spends a bucket and steps clocks: after it, cost tokens are there
-// and no more.
-func TestClockSteps(t *testing.T) {
-	start := limits.Time(1.8e15)
-	tests := []struct {
-		name    string
-		step    func(m *machine)
-		reopen  bool
-		tokens  int64
-		elapsed limits.Time // of the shared clock
-	}{
-		{"time that passes counts", func(m *machine) { m.elapsed += 3 * second }, false, 3, 3 * second},
-		{"the wall clock put forward mints nothing", func(m *machine) { m.wall += hour }, false, 0, 0},
-		{"nor for one who comes then", func(m *machine) { m.wall += hour }, true, 0, 0},
-		{"the wall clock put back loses nothing", func(m *machine) { m.wall -= hour; m.elapsed += 2 * second }, true, 2, 2 * second},
-		{"after a restart the wall clock counts", func(m *machine) {
-			*m = machine{"second", 20 * second, start + 4*second}
-		}, true, 4, 4 * second},
-		{"a restart long after fills the bucket and no more", func(m *machine) {
-			*m = machine{"second", second, start + hour}
-		}, true, 10, hour},
-		{"after a restart with the wall clock put back time goes on from where it was", func(m *machine) {
-			*m = machine{"second", second, start - hour}
-		}, true, 0, 0},
-	}
-	for _, tt := range tests {
-		path, m, warned := t.TempDir(), &machine{"first", 100 * second, start}, []string(nil)
-		f := m.join(t, path, &warned)
-		if got := ask(t, f, tokenClaim(1, 10)); got != limits.Granted {
-			t.Fatalf("%s: cause %d for a full bucket", tt.name, got)
-		}
-		if err := f.Sync(context.Background(), &limits.Batch{Releases: []limits.ClaimID{1}}, new(limits.Reply)); err != nil {
-			t.Fatal(err)
-		}
-		before := f.Now()
-		if tt.reopen {
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		tt.step(m)
-		if tt.reopen {
-			f = m.join(t, path, &warned)
-		}
-		if tt.tokens > 0 && ask(t, f, tokenClaim(2, tt.tokens)) != limits.Granted {
-			t.Errorf("%s: %d tokens are not there", tt.name, tt.tokens)
-		}
-		if tt.tokens < 10 && ask(t, f, tokenClaim(3, 1)) != limits.Tokens {
-			t.Errorf("%s: more than %d tokens are there", tt.name, tt.tokens)
-		}
-		if elapsed := f.Now() - before; elapsed != tt.elapsed || warned != nil {
-			t.Errorf("%s: the clock went on by %d µs, want %d; warned of %q", tt.name, elapsed, tt.elapsed, warned)
-		}
-	}
 }
 
 // TestALostSnapshot loses buckets and pauses, but no permit.
@@ -164,60 +80,82 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
-// limitFiles keeps files from growing over the size: the system takes a part of what
-// is written, and refuses the rest, as on a full disk.
-func limitFiles(t *testing.T, size uint64) (lift func()) {
-	t.Helper()
+// TestAFullDisk grants nothing, at whatever file it strikes, and what is said again
+// counts once. A limit on the size of files stands for the disk, so this is a process
+// of its own.
+func TestAFullDisk(t *testing.T) { start(t, "full", t.TempDir()).end(t) }
+
+func full(path string) error {
+	for size := uint64(0); size < 800; size += 50 {
+		if err := fullAt(size, filepath.Join(path, strconv.FormatUint(size, 10))); err != nil {
+			return fmt.Errorf("files of at most %d bytes: %w", size, err)
+		}
+	}
+	return nil
+}
+
+// fullAt has two members, one of which says a batch when files cannot grow.
+func fullAt(size uint64, path string) error {
+	m := &machine{"first", 100 * second, 1.8e15}
+	f, err := open(path, Options{}, m.clock())
+	if err != nil {
+		return err
+	}
+	other, err := open(path, Options{}, m.clock())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(f.Close(), other.Close()) }()
+	expect := func(f *Folder, what string, batch limits.Batch, want ...limits.Cause) error {
+		var reply limits.Reply
+		batch.Max = 9
+		err := f.Sync(context.Background(), &batch, &reply)
+		for i, v := range reply.Verdicts {
+			if err == nil && v.Cause != want[i] {
+				err = fmt.Errorf("%s: %+v, want cause %d", what, v, want[i])
+			}
+		}
+		return err
+	}
+	say := func(claims ...limits.Claim) limits.Batch { return limits.Batch{Claims: claims} }
+	if err := expect(f, "at first", say(tokenClaim(1, 5)), limits.Granted); err != nil {
+		return err
+	}
+	again := limits.Batch{Refunds: []limits.ClaimID{1}, Claims: []limits.Claim{tokenClaim(2, 7)}}
+	err = limited(size, func() error { return expect(f, "on a full disk", again, limits.Granted) })
+	switch {
+	case err == nil && size < 200, err != nil && (size >= 700 || !errors.Is(err, unix.EFBIG)):
+		return fmt.Errorf("on a full disk: %v", err)
+	case err != nil:
+		if err := expect(other, "nothing was refunded yet", say(tokenClaim(1, 6)), limits.Tokens); err != nil {
+			return err
+		}
+		if err := expect(other, "one that gives up", limits.Batch{Withdrawn: []limits.ClaimID{1}}); err != nil {
+			return err
+		}
+		if err := expect(f, "said again", again, limits.Granted); err != nil {
+			return err
+		}
+	}
+	return expect(f, "what is left", say(tokenClaim(3, 3), tokenClaim(4, 0)), limits.Granted, limits.Permit)
+}
+
+// limited runs do while no file can grow over the size: the system takes a part of
+// what is written, and refuses the rest.
+func limited(size uint64, do func() error) error {
 	signal.Ignore(unix.SIGXFSZ)
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: before.Max}); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	return func() {
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-			t.Error(err)
-		}
-		signal.Reset(unix.SIGXFSZ)
+	err := do()
+	if lifted := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); lifted != nil {
+		return lifted
 	}
-}
-
-// TestAFullDisk grants nothing, at whatever file it strikes, and what is said again
-// counts once.
-func TestAFullDisk(t *testing.T) {
-	for size := uint64(0); size < 800; size += 50 {
-		path, m, warned := t.TempDir(), &machine{"first", 100 * second, 1.8e15}, []string(nil)
-		f := m.join(t, path, &warned)
-		ask(t, f, tokenClaim(1, 5))
-		batch := &limits.Batch{Max: 9, Refunds: []limits.ClaimID{1}, Claims: []limits.Claim{tokenClaim(2, 7)}}
-		var reply limits.Reply
-		lift := limitFiles(t, size)
-		err := f.Sync(context.Background(), batch, &reply)
-		lift()
-		if err != nil && !errors.Is(err, unix.EFBIG) {
-			t.Fatalf("files of at most %d bytes: %v", size, err)
-		}
-		if (size < 200 && err == nil) || (size >= 700 && err != nil) {
-			t.Errorf("files of at most %d bytes: %v", size, err)
-		}
-		if err != nil {
-			other := m.join(t, path, &warned)
-			if got := ask(t, other, tokenClaim(1, 6)); got != limits.Tokens {
-				t.Errorf("files of at most %d bytes: cause %d for another, want nothing refunded yet", size, got)
-			}
-			if err := other.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Sync(context.Background(), batch, &reply); err != nil || reply.Verdicts[0].Cause != limits.Granted {
-				t.Errorf("said again: %v, %+v, want a grant", err, reply.Verdicts)
-			}
-		}
-		if got := []limits.Cause{ask(t, f, tokenClaim(3, 3)), ask(t, f, tokenClaim(4, 0))}; got[0] != limits.Granted || got[1] != limits.Permit {
-			t.Errorf("files of at most %d bytes: causes %d, want three tokens and one permit left", size, got)
-		}
-	}
+	return err
 }
 
 // TestAGrantThatWasNotPaid stands in a member's file if a step failed between the two
