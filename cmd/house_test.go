@@ -20,16 +20,18 @@ import (
 // below says, for each package, which of the others it may use. CONTRIBUTING.md
 // has the picture.
 var below = map[string][]string{
-	"limits":          nil,
-	"jobspec":         {"limits"},
-	"runner/results":  {"limits"},
-	"runner/audit":    {"limits", "runner/results"},
-	"runner/schedule": {"limits"},
-	"runner/call":     {"limits", "jobspec", "runner/results"},
-	"runner":          {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
-	"runner/plan":     {"limits", "jobspec", "runner/results", "runner/call", "runner"},
+	"limits":             nil,
+	"limits/conformance": {"limits"},
+	"limits/folder":      {"limits"},
+	"jobspec":            {"limits"},
+	"runner/results":     {"limits"},
+	"runner/audit":       {"limits", "runner/results"},
+	"runner/schedule":    {"limits"},
+	"runner/call":        {"limits", "jobspec", "runner/results"},
+	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
+	"runner/plan":        {"limits", "jobspec", "runner/results", "runner/call", "runner"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner", "runner/plan"},
+		"runner", "runner/plan", "limits/folder"},
 	"": {"cmd"},
 }
 

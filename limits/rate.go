@@ -96,6 +96,22 @@ type Limit struct {
 	Burst       int64 // capacity of the bucket in tokens; 0 without a rate
 }
 
+// String spells the limit in a few words, such as "concurrency 4, rate 10/s, burst
+// 20", or "no limit".
+func (l Limit) String() string {
+	var parts []string
+	if l.Concurrency > 0 {
+		parts = append(parts, "concurrency "+strconv.FormatInt(l.Concurrency, 10))
+	}
+	if l.Rate.Per > 0 {
+		parts = append(parts, "rate "+l.Rate.String(), "burst "+strconv.FormatInt(l.Burst, 10))
+	}
+	if parts == nil {
+		return "no limit"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Validate reports a bucket that cannot be counted in whole numbers.
 func (l Limit) Validate() error {
 	if l.Rate.Per > 0 && l.Burst >= (maxLevel-1)/l.Rate.Per {

@@ -21,7 +21,7 @@ func (c *claim) blocked(now Time) Verdict {
 		v.Earliest = until
 	}
 	for _, n := range c.needs {
-		if !n.permitFor(c) {
+		if !n.permitFor(c, now) {
 			block(Permit, n.key, 0)
 		}
 	}
@@ -51,21 +51,26 @@ func (c *claim) paused() (until Time, key Key) {
 }
 
 // permitFor reports whether the key has a permit that c may take.
-func (k *keyState) permitFor(c *claim) bool {
+func (k *keyState) permitFor(c *claim, now Time) bool {
 	if k.limit.Concurrency == 0 {
 		return true
 	}
 	free := k.limit.Concurrency - k.inUse
-	if k.aside != nil && k.aside.rank.Before(c.rank) {
+	if k.aside != nil && k.aside.countsAgainst(c, now) {
 		free--
+	}
+	for _, w := range k.passed {
+		if free > 0 && w.member != c.member && w != k.aside && w.countsAgainst(c, now) && w.wantsOnly(k, now) {
+			free--
+		}
 	}
 	return free > 0
 }
 
 // permitted reports whether every key has a permit that c may take.
-func (c *claim) permitted() bool {
+func (c *claim) permitted(now Time) bool {
 	for _, n := range c.needs {
-		if !n.permitFor(c) {
+		if !n.permitFor(c, now) {
 			return false
 		}
 	}
@@ -82,8 +87,11 @@ func (n need) hasCost() bool { return n.limit.Rate.Per > 0 && n.cost > 0 }
 // and end at the best-ranked.
 func (n need) readyFor(c *claim, now Time) Time {
 	ready := n.bucket.Ready(n.limit, n.cost)
-	s := n.saver
-	if s == nil || s == c || !s.rank.Before(c.rank) || !s.permitted() {
+	if len(n.saver) == 0 {
+		return ready
+	}
+	s := n.savesFor(c, now)
+	if s == nil {
 		return ready
 	}
 	cost := s.costAt(n.keyState)
@@ -104,6 +112,17 @@ func (n need) readyFor(c *claim, now Time) Time {
 	after.Level -= cost * n.limit.Rate.Per
 	// Or before, if s does not start as soon as it may.
 	return min(after.Ready(n.limit, n.cost), n.bucket.Ready(n.limit, cost+n.cost))
+}
+
+// savesFor returns the best-ranked claim that the bucket saves for and that goes
+// before c; nil if there is none.
+func (n need) savesFor(c *claim, now Time) (best *claim) {
+	for _, s := range n.saver {
+		if s != c && s.countsAgainst(c, now) && s.permitted(now) && (best == nil || s.before(best)) {
+			best = s
+		}
+	}
+	return best
 }
 
 // otherwiseReady returns when all but the bucket of k would let c start.
@@ -130,7 +149,7 @@ func (c *claim) costAt(k *keyState) int64 {
 }
 
 // take grants the claim, and counts it against those it passes.
-func (c *claim) take() {
+func (c *claim) take(now Time) {
 	c.leave()
 	c.granted = true
 	for _, n := range c.needs {
@@ -138,18 +157,21 @@ func (c *claim) take() {
 		if n.limit.Rate.Per > 0 {
 			n.bucket.Take(n.limit, n.cost)
 		}
-		if w := n.passed; w != nil && w.rank.Before(c.rank) {
+		for _, w := range n.passed {
+			if !w.countsAgainst(c, now) {
+				continue
+			}
 			if w.bypassed++; w.bypassed >= patience {
-				w.setAside()
+				w.setAside(now)
 			}
 		}
 	}
 }
 
 // setAside reserves a permit of each of the claim's keys where none is.
-func (c *claim) setAside() {
+func (c *claim) setAside(now Time) {
 	for _, n := range c.needs {
-		if n.aside == nil {
+		if n.aside == nil || n.aside.member != c.member && n.aside.silent(now) {
 			n.aside = c
 		}
 	}
@@ -157,22 +179,23 @@ func (c *claim) setAside() {
 
 // wait notes a refused claim where it is best-ranked: with the key whose
 // permits block it, or, if only time does, with each bucket it needs.
-func (c *claim) wait(v Verdict, k *keyState) {
-	if v.Cause == Permit {
-		if k.passed == nil || c.rank.Before(k.passed.rank) {
-			k.passed = c
+func (c *claim) wait(v Verdict, k *keyState, now Time) {
+	if c.cause, c.due = v.Cause, v.At; v.Cause == Permit {
+		c.due = now + away
+		if at, known := k.passed.of(c.member); !known || c.rank.Before(k.passed[at].rank) {
+			k.passed.put(c)
 		}
 		return
 	}
-	if v.Earliest > c.rank.Deadline || !c.permitted() {
+	if v.Earliest > c.rank.Deadline || !c.permitted(now) {
 		return
 	}
 	for _, n := range c.needs {
 		if !n.hasCost() {
 			continue
 		}
-		if s := n.saver; s == nil || c.rank.Before(s.rank) || !s.permitted() {
-			n.saver = c
+		if at, known := n.saver.of(c.member); !known || c.rank.Before(n.saver[at].rank) || !n.saver[at].permitted(now) {
+			n.saver.put(c)
 		}
 	}
 }
@@ -188,11 +211,9 @@ func (c *claim) dropNeeds() {
 // leaveQueues takes the claim off the keys that know it as their best-ranked.
 func (c *claim) leaveQueues() {
 	for _, n := range c.needs {
-		if n.passed == c {
-			n.passed = nil
-		}
-		if n.saver == c {
-			n.saver = nil
+		if len(n.passed)+len(n.saver) > 0 { // which is rare
+			n.passed.drop(c)
+			n.saver.drop(c)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package limits
 
 // State is the one decision: given a time and claims in order, who may start
 // now. It has no clock and no goroutine, and is not safe for use by several
-// goroutines at once; see [Local]. The zero State is ready for use.
+// goroutines at once; see [Local]. The zero State is ready for use. It decides
+// for any number of members, processes that share the keys; member.go has what
+// holds between them.
 //
 // A claim is granted if each of its keys has a permit free and is not paused,
 // and each bucket holds its cost; then all of it is taken in one step. Three
@@ -29,11 +31,15 @@ type State struct {
 	Empty Time
 
 	keys    map[Key]*keyState
-	claims  map[ClaimID]*claim // granted and waiting
-	spare   []*claim           // for reuse, so that a grant allocates nothing
-	touched []*keyState        // by the batch under way, each once
-	batch   uint64             // its number
-	sweepAt int                // keys to have before the idle ones are looked for
+	members map[string]*member
+	last    *member     // that said something
+	paired  bool        // a pair was paused once
+	spare   []*claim    // for reuse, so that a grant allocates nothing
+	touched []*keyState // by the batch under way, each once
+	freed   []*keyState // that a claim of several members has let go of
+	wakes   []string    // see [State.Wakes]
+	batch   uint64      // number of the one under way
+	sweepAt int         // keys to have before the idle ones are looked for
 }
 
 // manyKeys is how many keys are kept before idle ones are dropped.
@@ -43,30 +49,18 @@ const manyKeys = 1024
 // permit of each of its keys is set aside for it.
 const patience = 64
 
-// keyState is what one key has under way and left.
-type keyState struct {
-	key    Key
-	limit  Limit
-	claims int   // that need it, granted or waiting
-	inUse  int64 // by those granted
-	bucket Bucket
-	pause  Time
-
-	passed *claim // best-ranked waiting claim that this key's permits block
-	saver  *claim // best-ranked waiting claim that only time keeps from this bucket
-	aside  *claim // for which one permit is set aside
-	batch  uint64 // that touched it last
-}
-
 // claim is a [Claim] that was granted or waits.
 type claim struct {
 	id       ClaimID
+	member   *member
 	needs    []need
 	pair     Key       // zero if none
 	pairKey  *keyState // nil as long as nobody asked for a pause of the pair
 	rank     Rank
 	granted  bool
+	cause    Cause // of its wait
 	bypassed int
+	due      Time // when its member should ask again; see [claim.silent]
 }
 
 type need struct {
@@ -74,29 +68,27 @@ type need struct {
 	cost int64
 }
 
-// Sync decides one batch at now and fills reply, as [Coordinator.Sync] says.
+// Sync decides one batch at now and fills reply, as [Coordinator.Sync] says. It
+// is for a State with one member.
 func (s *State) Sync(now Time, batch *Batch, reply *Reply) {
-	s.batch++
-	s.touched = s.touched[:0]
-	for _, id := range batch.Releases {
-		s.giveBack(id, now, false)
-	}
-	for _, id := range batch.Refunds {
-		s.giveBack(id, now, true)
-	}
-	for _, id := range batch.Withdrawn {
-		if c := s.claims[id]; c != nil && !c.granted {
-			c.leave()
-			s.forget(c)
+	_ = s.SyncMember("", now, batch, reply) // there is nobody to disagree with
+}
+
+// SyncMember is [State.Sync] for one of several members. The error is a
+// [*Conflict]; nothing has changed then.
+func (s *State) SyncMember(name string, now Time, batch *Batch, reply *Reply) error {
+	m := s.member(name)
+	if s.shared() {
+		if err := s.conflict(m, batch.Claims); err != nil {
+			return err
 		}
 	}
-	for _, p := range batch.Pauses {
-		s.pause(p, now)
-	}
+	s.begin()
+	s.news(m, now, batch)
 	reply.Now, reply.Verdicts, reply.Levels = now, reply.Verdicts[:0], reply.Levels[:0]
 	free := batch.Max
 	for i := range batch.Claims {
-		v := s.answer(&batch.Claims[i], reply.Verdicts, now, free > 0)
+		v := s.answer(m, &batch.Claims[i], reply.Verdicts, now, free > 0)
 		if v.Cause == Granted {
 			free--
 		}
@@ -107,148 +99,108 @@ func (s *State) Sync(now Time, batch *Batch, reply *Reply) {
 			reply.Levels = append(reply.Levels, Level{Key: k.key, Bucket: k.bucket, Pause: k.pause})
 		}
 	}
+	if s.shared() {
+		s.wake(m, now, free > 0)
+	}
 	if len(s.keys) > max(s.sweepAt, manyKeys) {
 		s.sweep(now)
 		s.sweepAt = 2 * len(s.keys)
 	}
+	return nil
 }
 
-// sweep drops the keys that are as if nobody had ever used them: a stream may
-// name millions.
-func (s *State) sweep(now Time) {
-	for key, k := range s.keys {
-		k.refill(now)
-		full := k.limit.Rate.Per == 0 || k.bucket == Full(k.limit, now)
-		if k.claims == 0 && k.pause <= now && full {
-			delete(s.keys, key)
+// begin starts a step.
+func (s *State) begin() {
+	s.batch++
+	s.touched, s.freed, s.wakes = s.touched[:0], s.freed[:0], s.wakes[:0]
+}
+
+// news takes all of a batch but its claims.
+func (s *State) news(m *member, now Time, batch *Batch) {
+	for _, id := range batch.Releases {
+		s.giveBack(m.claims[id], now, false)
+	}
+	for _, id := range batch.Refunds {
+		s.giveBack(m.claims[id], now, true)
+	}
+	for _, id := range batch.Withdrawn {
+		if c := m.claims[id]; c != nil && !c.granted {
+			c.leave()
+			s.forget(c)
 		}
+	}
+	for _, p := range batch.Pauses {
+		s.pause(p, now)
 	}
 }
 
 // answer decides one claim; before holds the verdicts of those in front of it.
-func (s *State) answer(asked *Claim, before []Verdict, now Time, free bool) Verdict {
+// One that was granted already, to a batch whose reply was lost, still is.
+func (s *State) answer(m *member, asked *Claim, before []Verdict, now Time, free bool) Verdict {
 	if asked.Behind > 0 && before[asked.Behind-1].Cause != Granted {
 		return before[asked.Behind-1]
 	}
-	c := s.enter(asked, now)
+	c := s.enter(m, asked, now)
+	if c.granted {
+		return Verdict{Earliest: now}
+	}
 	v := c.blocked(now)
 	if v.Cause == Granted && !free {
 		v.Cause = Permit
 	}
 	if v.Cause == Granted {
-		c.take()
+		c.take(now)
 	} else if v.Key != (Key{}) {
-		c.wait(v, s.keys[v.Key])
+		c.wait(v, s.keys[v.Key], now)
 	}
 	return v
 }
 
 // enter returns the claim as the state keeps it, its keys refilled.
-func (s *State) enter(asked *Claim, now Time) *claim {
-	c := s.claims[asked.ID]
-	if c == nil {
-		if s.claims == nil {
-			s.claims = make(map[ClaimID]*claim)
-		}
-		if last := len(s.spare) - 1; last >= 0 {
-			c, s.spare = s.spare[last], s.spare[:last]
-		} else {
-			c = new(claim)
-		}
-		s.claims[asked.ID] = c
-	} else {
+func (s *State) enter(m *member, asked *Claim, now Time) *claim {
+	c := m.claims[asked.ID]
+	switch {
+	case c == nil:
+		c = s.newClaim(m, asked.ID)
+	case c.granted:
+		return c
+	default:
 		c.leaveQueues()
 		c.dropNeeds()
 	}
-	c.id, c.rank, c.needs, c.pair, c.pairKey = asked.ID, asked.Rank, c.needs[:0], asked.Pair, nil
-	if c.pair.Kind == Pair {
+	c.rank, c.cause, c.pair, c.pairKey = asked.Rank, Granted, asked.Pair, nil
+	if c.pair.Kind == Pair && s.paired {
 		if c.pairKey = s.keys[c.pair]; c.pairKey != nil {
 			s.report(c.pairKey)
 		}
 	}
 	for _, n := range asked.Needs {
-		k := s.touch(n.Key, n.Limit, now)
+		k := s.touch(n.Key, now)
+		if k.limit != n.Limit {
+			s.adopt(k, n.Limit, now)
+		}
 		k.claims++
 		c.needs = append(c.needs, need{k, n.Cost})
 	}
 	return c
 }
 
-// touch returns a key's state, refilled, and has the reply tell of it.
-func (s *State) touch(key Key, limit Limit, now Time) *keyState {
-	k := s.keys[key]
-	if k == nil {
-		if s.keys == nil {
-			s.keys = make(map[Key]*keyState)
-		}
-		k = &keyState{key: key}
-		s.keys[key] = k
+// newClaim returns a claim without needs.
+func (s *State) newClaim(m *member, id ClaimID) *claim {
+	var c *claim
+	if last := len(s.spare) - 1; last >= 0 {
+		c, s.spare = s.spare[last], s.spare[:last]
+	} else {
+		c = new(claim)
 	}
-	if k.limit == (Limit{}) && limit != (Limit{}) {
-		k.limit = limit
-		k.bucket = s.newBucket(limit, now)
-		if key.Kind == Host && k.pause > 0 {
-			k.bucket = Bucket{Last: k.pause}
-		}
-	}
-	k.refill(now)
-	s.report(k)
-	return k
-}
-
-func (s *State) newBucket(l Limit, now Time) Bucket {
-	if s.Empty > 0 {
-		return Bucket{Last: min(s.Empty, now)}
-	}
-	return Full(l, now)
-}
-
-// report has the batch's reply tell of the key.
-func (s *State) report(k *keyState) {
-	if k.batch != s.batch {
-		k.batch = s.batch
-		s.touched = append(s.touched, k)
-	}
-}
-
-// refill brings the bucket up to now; one that a pause emptied stays empty
-// until the pause ends.
-func (k *keyState) refill(now Time) {
-	if k.limit.Rate.Per > 0 && now >= min(k.pause, k.bucket.Last) {
-		k.bucket.Refill(k.limit, now)
-	}
-}
-
-// pause makes the longer of two pauses hold. A host's pause empties its bucket,
-// which refills from the pause's end, so that no burst follows it.
-func (s *State) pause(p PauseRequest, now Time) {
-	k := s.touch(p.Key, Limit{}, now)
-	if p.Until <= max(now, k.pause) {
-		return
-	}
-	if p.Key.Kind == Pair && k.pause == 0 {
-		s.showPair(k)
-	}
-	k.pause = p.Until
-	if p.Key.Kind == Host {
-		k.bucket = Bucket{Last: p.Until}
-	}
-}
-
-// showPair makes a pair's first pause known to the claims of that pair. Pairs
-// have a state only once they were paused: there may be a million of them.
-func (s *State) showPair(k *keyState) {
-	for _, c := range s.claims {
-		if c.pair == k.key {
-			c.pairKey = k
-		}
-	}
+	c.id, c.member = id, m
+	m.claims[id] = c
+	return c
 }
 
 // giveBack ends a granted claim: its permits come back, with refund its tokens
 // too. One that holds nothing changes nothing, so nothing comes back twice.
-func (s *State) giveBack(id ClaimID, now Time, refund bool) {
-	c := s.claims[id]
+func (s *State) giveBack(c *claim, now Time, refund bool) {
 	if c == nil || !c.granted {
 		return
 	}
@@ -264,7 +216,12 @@ func (s *State) giveBack(id ClaimID, now Time, refund bool) {
 
 // forget ends a claim that is on no key any more.
 func (s *State) forget(c *claim) {
-	delete(s.claims, c.id)
+	delete(c.member.claims, c.id)
+	if s.shared() {
+		for _, n := range c.needs {
+			s.freed = append(s.freed, n.keyState)
+		}
+	}
 	c.dropNeeds()
 	*c = claim{needs: c.needs[:0]}
 	s.spare = append(s.spare, c)
