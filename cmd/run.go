@@ -29,6 +29,10 @@ type loadOptions struct {
 	vars   map[string]string
 	read   []string // all files that were read, once they are known
 
+	coordinator string       // empty: as the files say
+	shard       limits.Shard // zero: all jobs
+	meeting     meeting      // of a shared one, once it is known
+
 	document []byte // what the command line says instead of files; nil: nothing
 	nul      bool   // lines of standard input end in NUL
 }
@@ -39,6 +43,12 @@ func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
 	o.vars = make(map[string]string)
 	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), format, "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
 	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
+	f.Var(shardFlag(&o.shard), "shard", "only the jobs of one of several shards, such as 1/4,\nand its part of each limit that nobody shares")
+	o.addCoordinatorFlag(f)
+}
+
+func (o *loadOptions) addCoordinatorFlag(f *pflag.FlagSet) {
+	f.Var(coordinatorFlag(&o.coordinator), "coordinator", "who keeps the limits: local (this process), folder,\nfolder:PATH or a redis:// URL (default as the file says)")
 }
 
 // onFiles makes c a command that is about job files: some must be named, and
@@ -65,12 +75,15 @@ func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 		runtime.GC()
 		debug.SetGCPercent(percent)
 	}()
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written, Document: o.document, NUL: o.nul})
+	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written, Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard})
 	if err != nil {
 		return nil, err
 	}
-	if spec.Coordinator != "" && spec.Coordinator != "local" {
-		return nil, errors.New("limits.coordinator: want local (the value is not shown, it may hold a secret)")
+	if spec.Shared() {
+		if o.meeting, err = parseMeeting(spec.Coordinator); err != nil {
+			spec.Close()
+			return nil, fmt.Errorf("coordinator: %w", err)
+		}
 	}
 	o.read = spec.Files()
 	for _, w := range spec.Warnings {

@@ -24,6 +24,11 @@ type Config struct {
 	Queue       int           // jobs that wait in memory
 	Grace       time.Duration // for attempts under way when the run is stopped
 	Deadline    time.Duration // from the start of the run, for every job; 0: none
+	// Lost says what to do while the coordinator cannot be reached, and LostTold is
+	// told of it: that it is lost, and why, or with nil that it is back. It is called
+	// by the goroutine that runs everything; nil: nobody.
+	Lost     LostPolicy
+	LostTold func(error)
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
 
@@ -52,6 +57,17 @@ type Config struct {
 	// It is called by the goroutine that runs everything, and must not wait.
 	Paused func(Pause)
 }
+
+// LostPolicy says what a run does while its coordinator cannot be reached. Whatever
+// it is, nothing starts. The zero LostPolicy is LostWait.
+type LostPolicy uint8
+
+// The policies.
+const (
+	LostWait   LostPolicy = iota // what runs may go on; ask again until deadlines defer the rest
+	LostStop                     // as a signal would, with all the time that attempts need
+	LostCancel                   // as LostWait, but when others may have its permits, end what runs and stop
+)
 
 // Sink takes the records of a run. Only one goroutine calls it.
 type Sink interface {

@@ -165,7 +165,7 @@ func (r *run) settle() {
 	r.schedule.Tick(r.cfg.Coordinator.Now())
 	r.deferred()
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
-	if r.asking || r.lost {
+	if r.asking || r.cfg.Coordinator.Now() < r.askAt {
 		return
 	}
 	free := r.cfg.Global - r.underWay
@@ -181,7 +181,7 @@ func (r *run) settle() {
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
 	now := r.cfg.Coordinator.Now()
-	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now))
+	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now), r.nextTry(now))
 	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
 }
 
@@ -189,11 +189,11 @@ func (r *run) arm(timer *time.Timer) {
 func (r *run) answered(err error) {
 	r.asking = false
 	if err != nil {
-		r.lost = true
 		r.schedule.Unanswered()
-		r.fail(fmt.Errorf("ask the coordinator: %w", err))
+		r.unanswered(err)
 		return
 	}
+	r.found()
 	r.schedule.Answer(&r.reply)
 	for _, start := range r.schedule.Started() {
 		if r.stopped { // the grant came after the stop: it is given back whole

@@ -106,7 +106,8 @@ type run struct {
 
 	reply    limits.Reply // the loop's, but speak's while asking
 	asking   bool         // a batch is under way
-	lost     bool         // the coordinator does not answer: nothing more is asked
+	lost     *limits.Lost // the coordinator cannot be reached; nil: it can
+	askAt    limits.Time  // when to try again; of a coordinator that failed, never
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int

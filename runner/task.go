@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"os"
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
@@ -100,6 +101,9 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 	}
 	for _, key := range t.start.Keys {
 		a.Keys = append(a.Keys, key.String())
+	}
+	if in, ok := r.cfg.Coordinator.(limits.Inheritor); ok && t.job.Exec != nil {
+		a.Permit = func() (*os.File, error) { return in.Inherit(t.start.Claim) }
 	}
 	if r.cfg.Sending != nil && !idempotent(t.job) {
 		a.Sending = func() error { return r.cfg.Sending(t.job) }

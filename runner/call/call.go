@@ -26,6 +26,7 @@ package call
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"agentlimit/jobspec"
@@ -55,6 +56,9 @@ type Attempt struct {
 	// Sending is called, if not nil, before the first byte leaves; an error ends
 	// the attempt unsent.
 	Sending func() error
+	// Permit returns a file for the command to inherit, so that its permit counts as
+	// long as it lives; nil: there is none.
+	Permit func() (*os.File, error)
 	// Stdout and Stderr are given what the command writes, and the former the body of
 	// an answer, whole and with its secrets, while it comes; nil: nobody. Their errors
 	// are for themselves to keep.

@@ -171,6 +171,14 @@ func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stre
 	}
 	defer errs.w.Close()
 	cmd.Stdout, cmd.Stderr = out.w, errs.w
+	if t.Permit != nil {
+		permit, err := t.Permit()
+		if err != nil {
+			return nil, nil, fail(Broken, "spawn", "pass the permit on: %w", err)
+		}
+		defer permit.Close()
+		cmd.ExtraFiles = []*os.File{permit}
+	}
 	if err := t.sending(); err != nil {
 		return nil, nil, err
 	}

@@ -101,7 +101,7 @@ func (s *Schedule) granted(a asked, now limits.Time) {
 	s.waiting--
 	waited := j.waited()
 	waited.shorten(l.settled - now)
-	s.started = append(s.started, Start{Job: j, Admitted: now, Waited: waited, Keys: l.names})
+	s.started = append(s.started, Start{Job: j, Claim: j.claim, Admitted: now, Waited: waited, Keys: l.names})
 	s.headChanged(l)
 	if l.jobs.len() > 0 && !l.asking {
 		s.look(l, now) // its wait counts for what blocks it now

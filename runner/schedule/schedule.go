@@ -73,6 +73,7 @@ func (j *Job) cost(i int) int64 {
 // Start is a job that was admitted.
 type Start struct {
 	Job      *Job
+	Claim    limits.ClaimID
 	Admitted limits.Time
 	Waited   Waits        // since the job was added
 	Keys     []limits.Key // of its permits, in admission order; not to be changed

@@ -1,0 +1,185 @@
+package cmd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentlimit/limits"
+	"agentlimit/limits/folder"
+	"agentlimit/runner"
+)
+
+// errCoordinator is why a coordinator cannot be meant. What was typed is not shown:
+// it may hold a password.
+var errCoordinator = errors.New("want local, folder, folder:PATH, redis://HOST or rediss://HOST, and ?namespace=NAME behind it if need be (the value is not shown, it may hold a secret)")
+
+// meeting is where the processes meet that share a coordinator.
+type meeting struct {
+	folder string // its absolute path; empty: Redis
+	redis  string // URL
+}
+
+// parseMeeting reads what users name a shared coordinator.
+func parseMeeting(name string) (m meeting, err error) {
+	place, query, _ := strings.Cut(name, "?")
+	kind, path, _ := strings.Cut(place, ":")
+	switch kind {
+	case "redis", "rediss":
+		if u, err := url.Parse(name); err != nil || u.Host == "" {
+			return m, errCoordinator
+		}
+		return meeting{redis: name}, nil
+	case "folder":
+	default:
+		return m, errCoordinator
+	}
+	if path == "" {
+		path, err = stateFolder()
+	} else {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return m, err
+	}
+	values, err := url.ParseQuery(query)
+	space := values.Get("namespace")
+	if err != nil || len(values) > 1 || len(values) == 1 && !isName(space) {
+		return m, errCoordinator
+	}
+	return meeting{folder: filepath.Join(path, space)}, nil
+}
+
+// isName reports whether s can be the name of a folder.
+func isName(s string) bool {
+	return s != "" && !strings.HasPrefix(s, ".") && !strings.ContainsAny(s, `/\`)
+}
+
+// stateFolder is where the bare word folder leads: to a place of the user's own.
+func stateFolder() (string, error) {
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "agentlimit"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", &hinted{fmt.Errorf("the coordinator folder has no path: %w", err), "folder:PATH names one"}
+	}
+	return filepath.Join(home, ".local", "state", "agentlimit"), nil
+}
+
+// id names a meeting to commands, which may come to it themselves, without what it
+// may hold of secrets.
+func (m meeting) id() string {
+	sum := sha256.Sum256([]byte(m.folder + "\x00" + m.redis))
+	return hex.EncodeToString(sum[:6])
+}
+
+// meet opens a shared coordinator, of which a command of a job may hold keys already.
+func (p *program) meet(ctx context.Context, m meeting) (limits.Coordinator, error) {
+	c, err := p.open(ctx, m)
+	if err != nil {
+		return nil, &broken{err}
+	}
+	if keys := m.parentKeys(); len(keys) > 0 {
+		return &child{c, keys}, nil
+	}
+	return c, nil
+}
+
+func (p *program) open(_ context.Context, m meeting) (limits.Coordinator, error) {
+	warn := func(text string) { p.voice.note(slog.LevelWarn, text) }
+	return folder.Open(m.folder, folder.Options{Warn: warn})
+}
+
+// parentKeys returns the keys that are held there by the job whose command this is.
+func (m meeting) parentKeys() []string {
+	if os.Getenv("AGENTLIMIT_JOB_COORDINATOR") != m.id() {
+		return nil
+	}
+	return strings.Fields(os.Getenv("AGENTLIMIT_JOB_KEYS"))
+}
+
+// child is the coordinator of a command that runs under permits of its own parent:
+// to wait for those would be to wait for itself.
+type child struct {
+	limits.Coordinator
+	held []string
+}
+
+// Sync refuses a claim on a key of the parent's.
+func (c *child) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Reply) error {
+	for _, claim := range batch.Claims {
+		for _, need := range claim.Needs {
+			if slices.Contains(c.held, need.Key.String()) {
+				return &heldByParent{need.Key}
+			}
+		}
+	}
+	return c.Coordinator.Sync(ctx, batch, reply)
+}
+
+type heldByParent struct{ key limits.Key }
+
+// Error names the key.
+func (h *heldByParent) Error() string {
+	return fmt.Sprintf("%s is held by the job whose command this is: it would wait for itself", h.key)
+}
+
+// sayLost says that the coordinator cannot be reached, or that it is back.
+func (p *program) sayLost(err error) {
+	if err == nil {
+		p.voice.say(slog.LevelInfo, "the coordinator is back")
+		return
+	}
+	p.voice.say(slog.LevelWarn, fmt.Sprintf("the coordinator cannot be reached: nothing starts until it is back (%v)", err))
+}
+
+// lostPolicies by the words of --coordinator-lost.
+var lostPolicies = map[string]runner.LostPolicy{"wait": runner.LostWait, "stop": runner.LostStop, "cancel": runner.LostCancel}
+
+// coordinatorFlag reads local or where to meet.
+func coordinatorFlag(to *string) *value {
+	return &value{kind: "WHERE", read: func(s string) error {
+		if s != "local" {
+			if _, err := parseMeeting(s); err != nil {
+				return err
+			}
+		}
+		*to = s
+		return nil
+	}}
+}
+
+func lostFlag(to *runner.LostPolicy) *value {
+	return &value{kind: "WORD", text: "wait", read: func(s string) error {
+		policy, known := lostPolicies[s]
+		if !known {
+			return errors.New("want wait, stop or cancel")
+		}
+		*to = policy
+		return nil
+	}}
+}
+
+// shardFlag reads i/n.
+func shardFlag(to *limits.Shard) *value {
+	return &value{kind: "I/N", read: func(s string) error {
+		index, of, _ := strings.Cut(s, "/")
+		i, err := strconv.ParseInt(index, 10, 32)
+		n, errOf := strconv.ParseInt(of, 10, 32)
+		if err != nil || errOf != nil || i < 1 || i > n {
+			return errors.New("want I/N, such as 1/4 for the first of four")
+		}
+		*to = limits.Shard{Index: i, Of: n}
+		return nil
+	}}
+}
