@@ -26,8 +26,8 @@ type anchor struct {
 }
 
 // systemClock reads the kernel's.
-func systemClock() clock {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it every boot is the same
+func systemClock() (clock, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return clock{
 		boot: strings.TrimSpace(string(boot)),
 		elapsed: func() limits.Time {
@@ -37,7 +37,7 @@ func systemClock() clock {
 		},
 		wall:  func() limits.Time { return limits.Time(time.Now().UnixMicro()) },
 		start: new(atomic.Int64),
-	}
+	}, err
 }
 
 func (c clock) now() limits.Time { return limits.Time(c.start.Load()) + c.elapsed() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +39,11 @@ type Folder struct {
 // refused. Open waits as long as another process holds the folder's lock, which is
 // far less than a millisecond unless that one is stopped.
 func Open(path string, opts Options) (*Folder, error) {
-	return open(path, opts, systemClock())
+	c, err := systemClock()
+	if err != nil {
+		return nil, fmt.Errorf("open coordinator folder %s: %w", path, err)
+	}
+	return open(path, opts, c)
 }
 
 func open(path string, opts Options, c clock) (*Folder, error) {
@@ -197,10 +200,10 @@ func (f *Folder) leave() error {
 		if err == nil {
 			err = f.dir.replaceSnapshot()
 		}
-		// The lock goes last: without the others it would be a damaged member.
-		return errors.Join(err, os.Remove(f.file(".lock")), os.Remove(f.file(".json")))
+		_, _ = os.Remove(f.file(".lock")), os.Remove(f.file(".json"))
+		return err
 	})
-	if errors.Is(err, errRemoved) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errRemoved) || errors.Is(err, context.DeadlineExceeded) {
 		err = nil
 	}
 	return errors.Join(err, f.own.Close())

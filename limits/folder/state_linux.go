@@ -118,7 +118,11 @@ func (d *dir) loadSnapshot(st *state) (known bool, err error) {
 // loadMembers returns the files of all who live.
 func (d *dir) loadMembers(st *state) ([]memberFile, error) {
 	entries, err := os.ReadDir(d.members())
-	if err != nil && !(d.look && errors.Is(err, fs.ErrNotExist)) {
+	switch {
+	case d.look && errors.Is(err, fs.ErrNotExist): // nobody has been here yet
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errRemoved
+	case err != nil:
 		return nil, err
 	}
 	var files []memberFile
