@@ -17,6 +17,7 @@ import (
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
 	"agentlimit/runner"
+	"agentlimit/runner/call"
 )
 
 // errCoordinator is why a coordinator cannot be meant. What was typed is not shown:
@@ -77,8 +78,11 @@ func stateFolder() (string, error) {
 }
 
 // id names a meeting to commands, which may come to it themselves, without what it
-// may hold of secrets.
+// may hold of secrets; empty: nobody meets.
 func (m meeting) id() string {
+	if m == (meeting{}) {
+		return ""
+	}
 	sum := sha256.Sum256([]byte(m.folder + "\x00" + m.redis))
 	return hex.EncodeToString(sum[:6])
 }
@@ -102,10 +106,10 @@ func (p *program) open(_ context.Context, m meeting) (limits.Coordinator, error)
 
 // parentKeys returns the keys that are held there by the job whose command this is.
 func (m meeting) parentKeys() []string {
-	if os.Getenv("AGENTLIMIT_JOB_COORDINATOR") != m.id() {
+	if m == (meeting{}) || os.Getenv("AGENTLIMIT_JOB_COORDINATOR") != m.id() {
 		return nil
 	}
-	return strings.Fields(os.Getenv("AGENTLIMIT_JOB_KEYS"))
+	return strings.Split(os.Getenv("AGENTLIMIT_JOB_KEYS"), " ")
 }
 
 // child is the coordinator of a command that runs under permits of its own parent:
@@ -119,7 +123,7 @@ type child struct {
 func (c *child) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Reply) error {
 	for _, claim := range batch.Claims {
 		for _, need := range claim.Needs {
-			if slices.Contains(c.held, need.Key.String()) {
+			if slices.Contains(c.held, call.KeyWord(need.Key)) {
 				return &heldByParent{need.Key}
 			}
 		}

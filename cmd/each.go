@@ -62,6 +62,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	o.callOptions.addFlags(f)
 	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call, after any failure of a\ncommand (default 4, of a command after 75)")
 	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
+	o.addCoordinatorFlag(f)
 	o.addEndFlags(f)
 	f.BoolVarP(&o.nul, "null", "0", false, "lines end in NUL, as those of find -print0")
 	f.BoolVarP(&o.ordered, "keep-order", "k", false, "print in the order of the lines")

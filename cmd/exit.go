@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/results"
 )
@@ -71,6 +72,8 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, &u):
 		return u.code()
+	case errors.As(err, new(*limits.Conflict)), errors.As(err, new(*heldByParent)):
+		return exitUsage
 	case errors.As(err, new(*broken)):
 		return exitBroken
 	case errors.Is(err, results.ErrInUse):

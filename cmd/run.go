@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentlimit/jobspec"
+	"agentlimit/limits"
 	"agentlimit/runner"
 )
 
@@ -175,6 +176,7 @@ func (o *runOptions) addScopeFlags(f *pflag.FlagSet) {
 
 // addEndFlags adds the flags that say when a run is stopped, and how.
 func (o *runOptions) addEndFlags(f *pflag.FlagSet) {
+	f.Var(lostFlag(&o.Lost), "coordinator-lost", "while a shared coordinator cannot be reached: wait,\nstop, or cancel (also what runs, when others may\nhave its permits)")
 	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
 	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
 }

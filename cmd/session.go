@@ -62,6 +62,10 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.checkSummary(); err != nil { // now that all files are known
 		return err
 	}
+	if err := s.chooseCoordinator(ctx); err != nil {
+		return err
+	}
+	defer func() { s.Coordinator.Close() }() // whichever it is then
 	out, err := s.openResults()
 	if err != nil {
 		return err
@@ -73,7 +77,7 @@ func (s *session) run(ctx context.Context) error {
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
-	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles()})
+	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles(), Coordinator: s.meeting.id(), Held: s.meeting.parentKeys()})
 	defer client.Close()
 	s.Caller = client
 	if s.printed != nil {
@@ -90,7 +94,6 @@ func (s *session) run(ctx context.Context) error {
 		s.printed.Source = s.Source
 		s.Source, s.Left = s.printed, s.printed.forget
 	}
-	defer s.Coordinator.Close()
 	err = s.runJobs(ctx, out.inflight)
 	if s.printed != nil {
 		err = cmp.Or(s.printed.flush(), err)
@@ -115,15 +118,26 @@ func (s *session) ownFiles() []string {
 	return slices.DeleteFunc(files, func(name string) bool { return name == "" || name == stdin })
 }
 
-// choose gives the run its jobs and its coordinator.
+// chooseCoordinator opens the coordinator.
+func (s *session) chooseCoordinator(ctx context.Context) (err error) {
+	s.Coordinator = limits.NewLocal()
+	if s.meeting != (meeting{}) {
+		s.LostTold = s.sayLost
+		s.Coordinator, err = s.meet(ctx, s.meeting)
+	}
+	return err
+}
+
+// choose gives the run its jobs, and what earlier runs have left.
 func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
 	s.Source, s.total = s.chosen(spec)
 	if past == nil {
-		s.Coordinator = limits.NewLocal()
 		return
 	}
-	// The earlier run may have ended this moment, with its buckets just emptied.
-	s.Coordinator = limits.NewLocalEmpty()
+	if s.meeting == (meeting{}) {
+		// The earlier run may have ended this moment, with its buckets just emptied.
+		s.Coordinator = limits.NewLocalEmpty()
+	}
 	now := s.Coordinator.Now()
 	s.Pauses = slices.DeleteFunc(past.Pauses, func(p limits.PauseRequest) bool { return p.Until <= now })
 	slices.SortFunc(s.Pauses, func(a, b limits.PauseRequest) int {

@@ -100,7 +100,7 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 		a.Deadline = t.Deadline.Wall()
 	}
 	for _, key := range t.start.Keys {
-		a.Keys = append(a.Keys, key.String())
+		a.Keys = append(a.Keys, call.KeyWord(key))
 	}
 	if in, ok := r.cfg.Coordinator.(limits.Inheritor); ok && t.job.Exec != nil {
 		a.Permit = func() (*os.File, error) { return in.Inherit(t.start.Claim) }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"agentlimit/limits"
 	"agentlimit/runner/results"
 )
 
@@ -27,12 +28,20 @@ type Config struct {
 	Concurrency int
 	// Grace is how long a command may take between TERM and KILL; 0 means 3 s.
 	Grace time.Duration
+	// Coordinator and Held are told to commands: a name for who keeps the limits, empty
+	// if nobody else can share it, and the keys (see [KeyWord]) that the job holds whose
+	// command this process is.
+	Coordinator string
+	Held        []string
 	// HideQuery names further query keys whose values are never recorded.
 	HideQuery []string
 	// Keep are paths of files that no job may replace with its output, whether or
 	// not they exist yet.
 	Keep []string
 }
+
+// KeyWord spells a key as commands find it among the words of AGENTLIMIT_JOB_KEYS.
+func KeyWord(k limits.Key) string { return strings.ReplaceAll(k.String(), " ", "%20") }
 
 // Client makes attempts of requests and of commands. It keeps connections to
 // reuse them; Close it when no call is under way any more, or to end what is.

@@ -113,7 +113,10 @@ func (c *Client) environment(a Attempt) []string {
 	env = append(env,
 		"AGENTLIMIT_JOB_ID="+a.Job.ID,
 		"AGENTLIMIT_JOB_ATTEMPT="+strconv.Itoa(a.Number),
-		"AGENTLIMIT_JOB_KEYS="+strings.Join(a.Keys, " "))
+		"AGENTLIMIT_JOB_KEYS="+strings.Join(slices.Concat(a.Keys, c.cfg.Held), " "))
+	if c.cfg.Coordinator != "" {
+		env = append(env, "AGENTLIMIT_JOB_COORDINATOR="+c.cfg.Coordinator)
+	}
 	if !a.Deadline.IsZero() {
 		env = append(env, "AGENTLIMIT_JOB_DEADLINE="+a.Deadline.Format(time.RFC3339Nano))
 	}
