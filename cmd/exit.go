@@ -16,6 +16,7 @@ const (
 	exitBroken   = 3   // agentlimit could not go on
 	exitInUse    = 4   // another run has the results file
 	exitDeferred = 75  // "try again later", as EX_TEMPFAIL of sysexits.h; a flag changes it
+	exitOwn      = 125 // exec failed, and not its command
 	exitSignal   = 128 // and the signal's number
 )
 
@@ -56,9 +57,11 @@ func (u *unfinished) code() int {
 	return 0
 }
 
-// unsaid returns err, but nil if the summary of the run has said it all.
+// unsaid returns err, but nil if the summary of the run, or the command, has said it
+// all.
 func unsaid(err error) error {
-	if errors.As(err, new(*unfinished)) {
+	var p *passed
+	if errors.As(err, new(*unfinished)) || errors.As(err, &p) && p.why == nil {
 		return nil
 	}
 	return err
@@ -67,9 +70,14 @@ func unsaid(err error) error {
 // exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
 	var u *unfinished
+	var p *passed
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, new(*own)):
+		return exitOwn
+	case errors.As(err, &p):
+		return p.code
 	case errors.As(err, &u):
 		return u.code()
 	case errors.As(err, new(*limits.Conflict)), errors.As(err, new(*heldByParent)):

@@ -225,5 +225,8 @@ func flagError(c *cobra.Command, err error) error {
 			hint = fmt.Sprintf("did you mean --%s?", near[0])
 		}
 	}
+	if bad, found := errors.AsType[*pflag.InvalidValueError](err); found && errors.Is(err, errCoordinator) {
+		err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, errCoordinator) // without the value
+	}
 	return &hinted{err, hint}
 }

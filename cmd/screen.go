@@ -50,7 +50,7 @@ func (s *screen) setLocked(status string) {
 }
 
 // handle returns the file handle of a stream, -1 if it has none.
-func handle(stream io.Writer) int {
+func handle(stream any) int {
 	if f, ok := stream.(*os.File); ok {
 		return int(f.Fd())
 	}

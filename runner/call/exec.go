@@ -91,17 +91,14 @@ func (c *Client) command(ctx context.Context, a Attempt, feedback string) *exec.
 	} else {
 		cmd = exec.CommandContext(ctx, x.Argv[0], x.Argv[1:]...)
 	}
-	cmd.Dir, cmd.Env = x.Dir, c.environment(a)
-	if feedback != "" {
-		cmd.Env = append(cmd.Env, "AGENTLIMIT_JOB_FEEDBACK="+feedback)
-	}
+	cmd.Dir, cmd.Env = x.Dir, c.environment(a, feedback)
 	cmd.WaitDelay = linger // for input that nobody reads
 	isolate(cmd)
 	return cmd
 }
 
 // environment returns a command's variables; of two with one name the later counts.
-func (c *Client) environment(a Attempt) []string {
+func (c *Client) environment(a Attempt, feedback string) []string {
 	x := a.Job.Exec
 	env := make([]string, 0, len(c.environ)+len(x.Env)+5)
 	if x.InheritEnv {
@@ -119,6 +116,9 @@ func (c *Client) environment(a Attempt) []string {
 	}
 	if !a.Deadline.IsZero() {
 		env = append(env, "AGENTLIMIT_JOB_DEADLINE="+a.Deadline.Format(time.RFC3339Nano))
+	}
+	if feedback != "" {
+		env = append(env, "AGENTLIMIT_JOB_FEEDBACK="+feedback)
 	}
 	return env
 }
@@ -174,18 +174,29 @@ func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stre
 	}
 	defer errs.w.Close()
 	cmd.Stdout, cmd.Stderr = out.w, errs.w
-	if t.Permit != nil {
-		permit, err := t.Permit()
-		if err != nil {
-			return nil, nil, fail(Broken, "spawn", "pass the permit on: %w", err)
-		}
-		defer permit.Close()
-		cmd.ExtraFiles = []*os.File{permit}
+	done, err := passPermit(cmd, t.Attempt)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer done()
 	if err := t.sending(); err != nil {
 		return nil, nil, err
 	}
 	return out, errs, cmd.Start()
+}
+
+// passPermit has the command inherit its permit, if it can. Done is to be called when
+// the command was started, or could not be.
+func passPermit(cmd *exec.Cmd, a Attempt) (done func(), err error) {
+	if a.Permit == nil {
+		return func() {}, nil
+	}
+	permit, err := a.Permit()
+	if err != nil {
+		return nil, fail(Broken, "spawn", "pass the permit on: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{permit}
+	return func() { permit.Close() }, nil
 }
 
 // end ends p's whole group: TERM, and KILL for what is left after the grace. What

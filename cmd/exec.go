@@ -1,0 +1,167 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"agentlimit/runner"
+	"agentlimit/runner/call"
+	"agentlimit/runner/results"
+)
+
+// execOptions are the arguments and flags of exec.
+type execOptions struct {
+	*runOptions
+	callOptions
+	command []string
+}
+
+func newExecCmd(p *program, run func(context.Context, *execOptions) error) *cobra.Command {
+	o := &execOptions{runOptions: newRunOptions()}
+	c := &cobra.Command{
+		Use:   "exec [flags] -- COMMAND [ARG...]",
+		Short: "Run one command under shared limits",
+		Long: `Wait until the limits that processes share at a coordinator allow it, then run the
+command, with the standard input, output and error of its own, and give its permits
+back when it ends.
+
+Exit codes: that of the command, 128+N if signal N ended it; 126 it cannot be run;
+127 it is not found; 75 it could not start in time; 125 agentlimit failed.`,
+		Example: `  agentlimit exec --coordinator folder --host nas --limit host/nas=2 -- rsync -a . nas:
+  */5 * * * * agentlimit exec --account mail --limit account/mail=1,10/m --deadline 4m -- ./send.sh`,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.command = args
+			if err := o.describe(); err != nil {
+				return &own{err}
+			}
+			return run(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &own{flagError(c, err)} })
+	f.SetInterspersed(false) // what follows the command is the command's
+	o.addCoordinatorFlag(f)
+	o.callOptions.addFlags(f)
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", "give up (exit code 75) if it could not start by then")
+	f.Var(lostFlag(&o.Lost), "coordinator-lost", "while the coordinator cannot be reached: wait, or stop")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what it waits for")
+	return c
+}
+
+// describe turns the flags into a document with one job.
+func (o *execOptions) describe() (err error) {
+	switch {
+	case len(o.command) == 0:
+		return &hinted{errors.New("no command is named"), "agentlimit exec --host NAME --limit host/NAME=2 -- COMMAND"}
+	case o.coordinator == "" || o.coordinator == "local":
+		return &hinted{errors.New("no coordinator is shared: the limits would hold for this command alone"), "--coordinator folder shares them with the other processes of this machine"}
+	}
+	job := map[string]any{"id": "command", "exec": map[string]any{"argv": literal(o.command)}, "retry": map[string]any{"attempts": 1}}
+	doc := map[string]any{"jobs": []any{job}}
+	if err := o.callOptions.describe(doc, job); err != nil {
+		return err
+	}
+	o.document, err = json.Marshal(doc)
+	return err
+}
+
+// literal returns what a job file makes a command of.
+func literal(command []string) (args []string) {
+	for _, arg := range command {
+		args = append(args, strings.ReplaceAll(arg, "${", "$${"))
+	}
+	return args
+}
+
+// own is an error of exec itself, and not of the command.
+type own struct{ error }
+
+// Unwrap returns what happened.
+func (o *own) Unwrap() error { return o.error }
+
+// passed is the error of a command whose exit code is passed on, or that did not come
+// to have one.
+type passed struct {
+	code int
+	why  error // nil: the code says all
+}
+
+// Error says why.
+func (p *passed) Error() string { return p.why.Error() }
+
+// exec runs one command as soon as the limits allow.
+func (p *program) exec(ctx context.Context, o *execOptions) error {
+	p.voice.quiet = !o.verbose
+	spec, err := p.load(&o.loadOptions, false)
+	if err != nil {
+		return &own{err}
+	}
+	defer spec.Close()
+	c, err := p.meet(ctx, o.meeting)
+	if err != nil {
+		return &own{err}
+	}
+	defer c.Close()
+	soft, _, by, release := p.takeSignals(ctx, func() {})
+	defer release()
+	command := &call.Foreground{
+		Config: call.Config{Coordinator: o.meeting.id(), Held: o.meeting.parentKeys()},
+		Stdin:  p.stdin, Stdout: p.stdout, Stderr: p.stderr,
+		// A terminal sends these to the command, too.
+		Terminal: term.IsTerminal(handle(p.stdin)),
+	}
+	var record onlyRecord
+	cfg := o.runOptions.Config
+	cfg.Source, cfg.Limits, cfg.Coordinator, cfg.Caller = spec.Source, spec.Limits.For, c, command
+	cfg.Records, cfg.Stats, cfg.Global = &record, runner.NewStats(spec.Limits.For), 1
+	cfg.Kill, cfg.Grace, cfg.LostTold = context.Background(), 1<<62, p.sayLost
+	if o.verbose {
+		tell, told := p.voice.pauses()
+		defer told()
+		cfg.Paused = tell
+	}
+	if err := runner.Run(soft, cfg); err != nil {
+		return &own{err}
+	}
+	switch {
+	case command.Err != nil || command.State != nil:
+		code, err := codeOf(command)
+		return &passed{code, err}
+	case record.Record != nil && record.Deferred != nil:
+		return &passed{exitDeferred, fmt.Errorf("not started: %s", record.Deferred.Reason)}
+	}
+	return &passed{exitSignal + int(by()), nil}
+}
+
+// onlyRecord is the sink of a run whose only record says if its job was deferred.
+type onlyRecord struct{ *results.Record }
+
+// Append keeps the record.
+func (o *onlyRecord) Append(records ...*results.Record) error {
+	o.Record = records[len(records)-1]
+	return nil
+}
+
+// codeOf returns the exit code of a command as shells have it.
+func codeOf(c *call.Foreground) (code int, err error) {
+	switch {
+	case errors.Is(c.Err, exec.ErrNotFound), errors.Is(c.Err, fs.ErrNotExist):
+		return 127, c.Err
+	case c.Err != nil:
+		return 126, c.Err
+	}
+	if status, ok := c.State.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitSignal + int(status.Signal()), nil
+	}
+	return c.State.ExitCode(), nil
+}
