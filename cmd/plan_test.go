@@ -79,9 +79,9 @@ jobs:
 - {host: "250", http: {url: "${var:base}/250?${item:value}"}, for_each: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]}}
 `},
 	{"commands, beside requests at a rate", `
-limits: {global: {concurrency: 5}, hosts: {"600": {concurrency: 2}, "100": {rate: 3/s}}}
+limits: {global: {concurrency: 5}, hosts: {"1100": {concurrency: 2}, "100": {rate: 3/s}}}
 jobs:
-- {host: "600", exec: {shell: "sleep 0.6 # $ITEM_VALUE"}, for_each: {values: [1, 2, 3, 4, 5, 6, 7, 8]}}
+- {host: "1100", exec: {argv: [sleep, "1.1"]}, labels: {n: "${item:value}"}, for_each: {values: [1, 2, 3, 4, 5, 6]}}
 - {host: "100", http: {url: "${var:base}/100?${item:value}"}, for_each: {values: [1, 2, 3, 4, 5, 6, 7]}}
 `},
 }
@@ -107,7 +107,7 @@ func TestPlanIsTheRun(t *testing.T) {
 				}
 			}
 			var off float64
-			for range 3 { // a busy machine holds a run up
+			for range 5 { // a busy machine holds a run up
 				real := performUntil(t, t.Context(), server.URL, file.jobs, "-q")
 				if diff := cmp.Diff(ends(real.records), ends(planned)); diff != "" {
 					t.Fatalf("how the jobs end (-run +forecast):\n%s", diff)
