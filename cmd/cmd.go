@@ -88,7 +88,7 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newValidateCmd(p, p.validate), newVersionCmd(p),
+	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
 		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)

@@ -58,6 +58,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once (default 16)")
 	o.callOptions.addFlags(f)
 	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call (default 4)")
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
 	o.addEndFlags(f)
 	f.BoolVarP(&o.nul, "null", "0", false, "lines end in NUL, as those of find -print0")
 	f.BoolVarP(&o.ordered, "keep-order", "k", false, "print in the order of the lines")

@@ -139,6 +139,14 @@ type chosen struct {
 	by []choice
 }
 
+// chosen returns the jobs that there are to run, and how many: -1 if not known.
+func (o *runOptions) chosen(spec *jobspec.Spec) (jobspec.Source, int64) {
+	if len(o.only) > 0 {
+		return &chosen{spec.Source, o.only}, -1
+	}
+	return spec.Source, spec.Jobs
+}
+
 // Next returns the next such job.
 func (c *chosen) Next() (*jobspec.Job, error) {
 	for {

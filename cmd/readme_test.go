@@ -167,6 +167,7 @@ func TestReadmeIsComplete(t *testing.T) {
 		"the field of a record":   recordFields(reflect.TypeFor[results.Record]()),
 		"the field of a summary":  summaryFields(t),
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
+		"the flag of plan":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "plan", "--help"),
 		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
 		"the command":             helpNames(t, `(?m)^  ([a-z]+)  +[A-Z]`, "--help"),
 	} {

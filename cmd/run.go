@@ -31,9 +31,11 @@ type loadOptions struct {
 	nul      bool   // lines of standard input end in NUL
 }
 
-func (o *loadOptions) addFlags(f *pflag.FlagSet) {
+// addFlags adds the flags of job files; format is the name of the one that says how
+// they are written.
+func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
 	o.vars = make(map[string]string)
-	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), "format", "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
+	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), format, "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
 	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
 }
 
@@ -120,11 +122,9 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs\nthat are done there; without one, start it")
 	f.BoolVar(&o.RetryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
-	f.Var(choiceFlag(&o.only), "only", "run only jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
-	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	o.addScopeFlags(f)
 	o.addEndFlags(f)
-	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
-	o.addFlags(f)
+	o.addFlags(f, "format")
 	f.Var(wordFlag(&o.progress, "auto", "bar", "plain", "none"), "progress", "auto, bar, plain or none")
 	f.Var(wordFlag(&o.logFormat, "text", "json"), "log-format", "text, or json: standard error in objects, one a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the exit code is 0")
@@ -135,9 +135,18 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	return c
 }
 
-// addEndFlags adds the flags that say when a run ends.
+const deadlineUsage = "defer what has not started by then, from now"
+
+// addScopeFlags adds the flags that say which jobs there are, and how many at once.
+func (o *runOptions) addScopeFlags(f *pflag.FlagSet) {
+	f.Var(choiceFlag(&o.only), "only", "only the jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
+	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
+	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
+}
+
+// addEndFlags adds the flags that say when a run is stopped, and how.
 func (o *runOptions) addEndFlags(f *pflag.FlagSet) {
-	f.Var(durationFlag(&o.Deadline, 1), "deadline", "defer what has not started by then, from now")
 	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
 	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
 }

@@ -66,7 +66,7 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Global = s.global(spec)
+	s.Global = s.globalCap(s.Global, spec)
 	s.Limits, s.Stats = spec.Limits.For, runner.NewStats(spec.Limits.For)
 	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
 	if s.verbose {
@@ -116,10 +116,7 @@ func (s *session) ownFiles() []string {
 
 // choose gives the run its jobs and its coordinator.
 func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
-	s.Source, s.total = spec.Source, spec.Jobs
-	if len(s.only) > 0 {
-		s.Source, s.total = &chosen{s.Source, s.only}, -1
-	}
+	s.Source, s.total = s.chosen(spec)
 	if past == nil {
 		s.Coordinator = limits.NewLocal()
 		return
@@ -214,16 +211,16 @@ func (s *session) sayStopping() {
 	s.voice.say(slog.LevelInfo, fmt.Sprintf("stopping: %d under way may end within %s; again to end them at once", s.Stats.Summary().UnderWay, brief(s.Grace)))
 }
 
-// global returns how many attempts may be under way at once: not more than this
-// process has file handles for.
-func (s *session) global(spec *jobspec.Spec) int {
-	asked := cmp.Or(s.Global, spec.Global, defaultGlobal)
+// globalCap returns how many attempts may be under way at once, of which asked (if not
+// 0) are asked for: not more than this process has file handles for.
+func (p *program) globalCap(asked int, spec *jobspec.Spec) int {
+	asked = cmp.Or(asked, spec.Global, defaultGlobal)
 	global := min(asked, call.MaxConcurrency())
 	if global < asked {
-		s.voice.note(slog.LevelWarn, fmt.Sprintf("only %d calls at once instead of %d: the limit of open files (ulimit -n) allows no more", global, asked))
+		p.voice.note(slog.LevelWarn, fmt.Sprintf("only %d calls at once instead of %d: the limit of open files (ulimit -n) allows no more", global, asked))
 	}
 	if spec.Limits.Empty() {
-		s.voice.note(slog.LevelWarn, fmt.Sprintf("no limits are set: only the global cap of %d holds", global))
+		p.voice.note(slog.LevelWarn, fmt.Sprintf("no limits are set: only the global cap of %d holds", global))
 	}
 	return global
 }

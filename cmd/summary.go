@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -45,18 +46,23 @@ var causeNames = [...]string{
 func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agentlimit: %s in %s\n", counted(sum, total), brief(took))
+	writeDetails(&b, sum, troubles, took)
+	return b.String()
+}
+
+// writeDetails says what went wrong, and has the table of keys.
+func writeDetails(b *strings.Builder, sum runner.Summary, troubles []*trouble, took time.Duration) {
 	for _, t := range troubles[:min(len(troubles), shownTroubles)] {
-		fmt.Fprintln(&b, cut("  "+t.String(), 2*lineWidth))
+		fmt.Fprintln(b, cut("  "+t.String(), 2*lineWidth))
 	}
 	if more := len(troubles) - shownTroubles; more > 0 {
-		fmt.Fprintf(&b, "  and %d more kinds of trouble: see the results\n", more)
+		fmt.Fprintf(b, "  and %d more kinds of trouble: see the results\n", more)
 	}
 	if len(sum.Keys) > 0 {
-		for line := range strings.Lines(keyTable(sum.Keys)) {
-			fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
+		for line := range strings.Lines(keyTable(sum.Keys, took)) {
+			fmt.Fprintln(b, strings.TrimRight(line, " \n"))
 		}
 	}
-	return b.String()
 }
 
 // tally counts the jobs that ended in some ways, such as "3 succeeded".
@@ -94,18 +100,19 @@ func unstarted(sum runner.Summary, total int64) int64 {
 	return max(sum.Unstarted, total-ended(sum))
 }
 
-// keyTable has a line for each key that was used, the most used of each kind.
-func keyTable(keys []runner.KeyStats) string {
+// keyTable has a line for each key that was used in a run that took so long, the most
+// used of each kind.
+func keyTable(keys []runner.KeyStats, took time.Duration) string {
 	slices.SortStableFunc(keys, func(a, b runner.KeyStats) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started))
 	})
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tjobs waited for")
+	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tbusy\tjobs waited for")
 	var count [limits.Pair]int64
 	for _, k := range keys {
 		if count[k.Key.Kind]++; count[k.Key.Kind] <= shownKeys {
-			fmt.Fprintln(w, keyRow(k))
+			fmt.Fprintln(w, keyRow(k, took))
 		}
 	}
 	for kind, n := range count {
@@ -117,13 +124,28 @@ func keyTable(keys []runner.KeyStats) string {
 	return table.String()
 }
 
-func keyRow(k runner.KeyStats) string {
+func keyRow(k runner.KeyStats, took time.Duration) string {
 	rate := "-"
 	if k.Limit.Rate != (limits.Rate{}) {
 		rate = k.Limit.Rate.String()
 	}
 	name := cut(printable(k.Key.String()), keyWidth)
-	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, waited(k.Waited))
+	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, busy(k, took), waited(k.Waited))
+}
+
+// busy spells the part of a run in which the key's limits were used up; "-" without
+// limits.
+func busy(k runner.KeyStats, took time.Duration) string {
+	if k.Limit == (limits.Limit{}) {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*share(k, took))
+}
+
+// share is the part of a run, from 0 to 1, that the key's calls need at least.
+func share(k runner.KeyStats, took time.Duration) float64 {
+	busy, _ := k.Busy()
+	return busy.Seconds() / max(took, busy, 1).Seconds()
 }
 
 // waited tells what was waited for most.
@@ -171,6 +193,7 @@ type keyAccount struct {
 	Burst       int64              `json:"burst,omitempty"`
 	Started     int64              `json:"started"`
 	Peak        int64              `json:"peak"`
+	Busy        float64            `json:"busy"`      // part of the run, from 0 to 1, that its calls need at least
 	Waited      map[string]float64 `json:"waited_ms"` // by cause
 }
 
@@ -191,19 +214,24 @@ func (s *session) account(sum runner.Summary, err error) *account {
 		a.Statuses[s] = sum.Ended[s]
 	}
 	for _, k := range sum.Keys {
-		of := keyAccount{
-			Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
-			Started: k.Started, Peak: k.Peak, Waited: make(map[string]float64),
-		}
-		if k.Limit.Rate != (limits.Rate{}) {
-			of.Rate = k.Limit.Rate.String()
-		}
-		for cause, d := range k.Waited {
-			of.Waited[strings.ReplaceAll(causeNames[cause], " ", "_")] = float64(d.Microseconds()) / 1e3
-		}
-		a.Keys = append(a.Keys, of)
+		a.Keys = append(a.Keys, keyInNumbers(k, a.EndedAt.Sub(a.StartedAt.Time)))
 	}
 	return a
+}
+
+// keyInNumbers returns the numbers of one key in a run that took so long.
+func keyInNumbers(k runner.KeyStats, took time.Duration) keyAccount {
+	of := keyAccount{
+		Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
+		Started: k.Started, Peak: k.Peak, Busy: math.Round(1000*share(k, took)) / 1000, Waited: make(map[string]float64),
+	}
+	if k.Limit.Rate != (limits.Rate{}) {
+		of.Rate = k.Limit.Rate.String()
+	}
+	for cause, d := range k.Waited {
+		of.Waited[strings.ReplaceAll(causeNames[cause], " ", "_")] = float64(d.Microseconds()) / 1e3
+	}
+	return of
 }
 
 // openSummary opens the file of --summary.

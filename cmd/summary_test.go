@@ -17,6 +17,7 @@ import (
 func TestSummarize(t *testing.T) {
 	host := keyStats(limits.Host, "api.example.com", 0, 4)
 	host.Started, host.Peak, host.Limit.Rate = 30, 4, limits.Rate{Tokens: 1, Per: 100_000}
+	host.Held = 38 * time.Second
 	host.Waited[schedule.Rate], host.Waited[schedule.Host], host.Waited[schedule.Pause] = 3*time.Second, 81*time.Second, time.Second
 	account := keyStats(limits.Account, "team-a-with-a-name-that-is-too-long-for-a-table", 0, 0)
 	account.Started, account.Peak = 30, 3
@@ -32,9 +33,9 @@ func TestSummarize(t *testing.T) {
 	want := `agentlimit: 25 succeeded, 3 failed, 2 deferred, 7 not started in 10s
   failed: a: account/team-a: status 500
   failed: 2 jobs, such as b: exit code 1\x1b[2J
-  key                                                      starts  peak  rate  jobs waited for
-  host/api.example.com                                     30      4/4   10/s  host 1m21s, rate 3s
-  account/team-a-with-a-name-that-is-too-long-for-a-table  30      3     -
+  key                                                      starts  peak  rate  busy  jobs waited for
+  host/api.example.com                                     30      4/4   10/s  95%   host 1m21s, rate 3s
+  account/team-a-with-a-name-that-is-too-long-for-a-table  30      3     -     -
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("summarize (-want +got):\n%s", diff)

@@ -39,7 +39,7 @@ costs, its times and retries. Secrets are hidden.`,
 	}
 	o.onFiles(c)
 	c.Flags().BoolVar(&o.show, "show", false, "show each job as it is understood")
-	o.addFlags(c.Flags())
+	o.addFlags(c.Flags(), "format")
 	return c
 }
 
