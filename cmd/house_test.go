@@ -24,11 +24,12 @@ var below = map[string][]string{
 	"jobspec":         {"limits"},
 	"runner/results":  {"limits"},
 	"runner/audit":    {"limits", "runner/results"},
+	"runner/report":   {"limits", "runner/results", "runner/audit"},
 	"runner/schedule": {"limits"},
 	"runner/call":     {"limits", "jobspec", "runner/results"},
 	"runner":          {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner"},
+		"runner/report", "runner"},
 	"": {"cmd"},
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
@@ -42,11 +43,11 @@ var causeNames = [...]string{
 
 // summarize says how a run went: counts, what went wrong, and for each key how
 // much it was used and what its attempts waited for.
-func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.Duration) string {
+func summarize(sum runner.Summary, total int64, troubles report.Troubles, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agentlimit: %s in %s\n", counted(sum, total), brief(took))
 	for _, t := range troubles[:min(len(troubles), shownTroubles)] {
-		fmt.Fprintln(&b, cut("  "+t.String(), 2*lineWidth))
+		fmt.Fprintln(&b, cut("  "+tellTrouble(t), 2*lineWidth))
 	}
 	if more := len(troubles) - shownTroubles; more > 0 {
 		fmt.Fprintf(&b, "  and %d more kinds of trouble: see the results\n", more)
@@ -159,7 +160,7 @@ type account struct {
 	Attempts  int64                    `json:"attempts"`
 	Peak      int64                    `json:"peak"` // attempts under way at once
 	Statuses  map[results.Status]int64 `json:"statuses"`
-	Troubles  []*trouble               `json:"troubles"`
+	Troubles  report.Troubles          `json:"troubles"`
 	Keys      []keyAccount             `json:"keys"`
 }
 
@@ -182,7 +183,7 @@ func (s *session) account(sum runner.Summary, err error) *account {
 		Jobs: max(sum.Jobs, s.total), Earlier: sum.Earlier, Unstarted: unstarted(sum, s.total),
 		Attempts: sum.Attempts, Peak: sum.PeakWay,
 		Statuses: make(map[results.Status]int64),
-		Troubles: append([]*trouble{}, s.watch.troubles...), Keys: []keyAccount{},
+		Troubles: append(report.Troubles{}, s.watch.troubles...), Keys: []keyAccount{},
 	}
 	if unsaid := unsaid(err); unsaid != nil {
 		a.Error = unsaid.Error()
