@@ -80,7 +80,10 @@ func (r *Report) HTML(w io.Writer) error {
 	keys, more := r.mostUsed(pageKeys)
 	p.MoreKeys = more
 	for _, k := range keys {
-		p.KeyRows = append(p.KeyRows, keyRow{name(k.Key.String()), k.Started, k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited)})
+		p.KeyRows = append(p.KeyRows, keyRow{
+			name(k.Key.String()), k.Started, k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited),
+			k.Concurrency > 0 && k.Peak > k.Concurrency, k.Tightest != nil && k.Tightest.Spent > k.Tightest.Allowed,
+		})
 	}
 	p.spreads()
 	p.rows()
@@ -112,6 +115,7 @@ type keyRow struct {
 	Key                          string
 	Started                      int64
 	Peak, Rate, Tightest, Waited string
+	OverCap, OverRate            bool
 }
 
 // spread is how the times of a host's attempts are spread.

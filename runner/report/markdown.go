@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -144,6 +145,7 @@ func waitedFor(w results.Waits) string {
 
 // took spells milliseconds with some three digits, for pages.
 func took(ms float64) string {
+	whole := int(math.Round(ms / 1e3))
 	switch {
 	case ms < 1:
 		return fmt.Sprintf("%.0f µs", ms*1e3)
@@ -151,10 +153,10 @@ func took(ms float64) string {
 		return fmt.Sprintf("%.3g ms", ms)
 	case ms < 59_950:
 		return fmt.Sprintf("%.3g s", ms/1e3)
-	case ms < 3_600_000:
-		return fmt.Sprintf("%d min %d s", int(ms/60_000), int(ms/1e3)%60)
+	case whole < 3600:
+		return fmt.Sprintf("%d min %d s", whole/60, whole%60)
 	}
-	return fmt.Sprintf("%d h %d min", int(ms/3_600_000), int(ms/60_000)%60)
+	return fmt.Sprintf("%d h %d min", whole/3600, whole/60%60)
 }
 
 // moment and clock spell times in UTC, with the day and without; none is "".
