@@ -169,18 +169,20 @@ func moment(t results.Time) string {
 
 func clock(t results.Time) string { return t.UTC().Format("15:04:05.000") }
 
-// escape takes from a text all that Markdown or HTML would obey: it comes from
-// elsewhere.
+// escape takes from a text all that Markdown or HTML would obey, web addresses too:
+// it comes from elsewhere.
 func escape(s string) string {
 	var b strings.Builder
+	last := ' '
 	for _, r := range s {
 		switch {
-		case strings.ContainsRune("\\`*_{}[]<>()#+!|~&$:@", r):
+		case strings.ContainsRune("\\`*_[]<>#|~&$@", r), r == '/' && last == ':':
 			b.WriteByte('\\')
 		case unicode.IsControl(r):
 			r = ' '
 		}
 		b.WriteRune(r)
+		last = r
 	}
 	return b.String()
 }
