@@ -128,6 +128,7 @@ func runShell(t *testing.T, dir, commands string) string {
 var (
 	// What comes behind the peak in the table of keys was measured.
 	measured = regexp.MustCompile(`(?m)^(  (?:key|\w+/\S+) +\S+ +\S+) .*$`)
+	runName  = regexp.MustCompile(`\b\d{8}T\d{6}Z-[a-z]{6}\b`)
 	duration = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
 	moment   = regexp.MustCompile(`\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?`)
 	oneOf    = regexp.MustCompile(`such as \S+:`)
@@ -137,6 +138,7 @@ var (
 func steady(said string) string {
 	said = measured.ReplaceAllString(said, "$1")
 	said = oneOf.ReplaceAllString(said, "such as JOB:")
+	said = runName.ReplaceAllString(said, "RUN")
 	return moment.ReplaceAllString(duration.ReplaceAllString(said, "TIME"), "MOMENT")
 }
 
@@ -168,6 +170,8 @@ func TestReadmeIsComplete(t *testing.T) {
 		"the field of a summary":  summaryFields(t),
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
 		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
+		"the flag of report":      helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "report", "--help"),
+		"the flag of audit":       helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "audit", "--help"),
 		"the command":             helpNames(t, `(?m)^  ([a-z]+)  +[A-Z]`, "--help"),
 	} {
 		if len(names) == 0 {

@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
 	"agentlimit/limits"
@@ -106,7 +109,7 @@ func TestPageInBrowser(t *testing.T) {
 		"pictures of work":             `[...document.querySelectorAll("svg.work")].filter(s => s.querySelector("path.mean").getBBox().width > 300).length - 6`,
 		"a picture of tokens":          `document.querySelectorAll("svg.tokens path.spent").length - 1`,
 		"lines of limits":              `document.querySelectorAll("path.cap").length - 6`,
-		"pauses that are shaded":       `document.querySelectorAll("svg.work rect.pause").length > 0 ? 0 : -1`,
+		"pauses that are shaded":       `[...document.querySelectorAll("svg.work path.pause")].filter(p => p.getBBox().height > 0).length - 1`,
 		"pictures that say what it is": `[...document.querySelectorAll("svg[role=img]")].filter(s => !s.querySelector("title") && !s.ariaLabel).length`,
 		"nothing that is too wide":     `document.documentElement.scrollWidth - document.documentElement.clientWidth`,
 	} {
@@ -160,7 +163,7 @@ func shoot(t *testing.T, b *browser, name string) {
 }
 
 func TestHostilePageInBrowser(t *testing.T) {
-	const attack = `"'></bdi></td></title></script></style><script>hacked=1</script><img src=x onerror=hacked=1>{{.}}` + "\u202e\u2066‏אבג\x00\x1b]8;;http://x\a` onload=hacked=1 x=`"
+	const attack = `"'></bdi></td></title></script></style><script>hacked=1</script><img src=x onerror=hacked=1>{{.}}` + "\u202e\u2066\u200fאבג\x00\x1b]8;;http://x\a` onload=hacked=1 x=`"
 	long := strings.Repeat("long", 500)
 	evil := attempted(attack, attack, began, time.Second)
 	evil.Account, evil.Run, evil.Status = attack, attack, results.Failed
@@ -209,13 +212,18 @@ func TestManyRecords(t *testing.T) {
 		t.Errorf("the page has %d bytes, want at most 5 MB", size)
 	}
 	b := newBrowser(t)
-	took := time.Hour
-	for tries := 0; tries < 5 && took > 3*time.Second; tries++ { // what else runs here is not its fault
-		began := time.Now()
-		b.open(t, r)
-		took = time.Since(began)
+	on := performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}
+	if _, err := chromedp.Call(b, performance.Enable, on); err != nil {
+		t.Fatal(err)
 	}
-	if took > 3*time.Second {
-		t.Errorf("the page was open after %v, want at most 3s", took)
+	b.open(t, r)
+	found, err := chromedp.Call(b, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In time of the processor, as other tests run beside it.
+	at := slices.IndexFunc(found.Metrics, func(m *performance.Metric) bool { return m.Name == "TaskDuration" })
+	if took := found.Metrics[at].Value; took > 3 {
+		t.Errorf("to open the page took %v s, want at most 3 s", took)
 	}
 }

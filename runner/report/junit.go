@@ -81,4 +81,6 @@ func (r *Report) JUnit(w io.Writer) error {
 	return lines.Encode(junitSuites{Suite: suite})
 }
 
-func junitSeconds(d time.Duration) string { return strconv.FormatFloat(max(0, d.Seconds()), 'f', 3, 64) }
+func junitSeconds(d time.Duration) string {
+	return strconv.FormatFloat(max(0, d.Seconds()), 'f', 3, 64)
+}

@@ -16,6 +16,7 @@ import (
 const (
 	toldKeys     = 10 // of each kind, the most used ones
 	toldTroubles = 20
+	toldHosts    = 20 // the first by name
 	toldCauses   = 2
 )
 
@@ -40,10 +41,11 @@ func (r *Report) Markdown(w io.Writer) error {
 	if len(r.Troubles) > 0 {
 		table("What went wrong", "jobs", "kind", "reason", "such as", "again from")
 	}
-	for _, t := range r.Troubles[:min(len(r.Troubles), toldTroubles)] {
+	troubles := r.Troubles[:min(len(r.Troubles), toldTroubles)]
+	for _, t := range troubles {
 		row(fmt.Sprint(t.Jobs), t.Kind, strings.TrimPrefix(t.Key+": "+t.Reason, ": "), t.First, moment(t.RetryAt))
 	}
-	r.more(&b, len(r.Troubles)-toldTroubles, "kinds of trouble")
+	more(&b, r.untold(troubles), "jobs, for other reasons")
 	keys, left := r.mostUsed(toldKeys)
 	if len(keys) > 0 {
 		table("Limits", "key", "starts", "peak", "rate", "tightest", "jobs waited for")
@@ -51,20 +53,20 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, k := range keys {
 		row(k.Key.String(), fmt.Sprint(k.Started), k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited))
 	}
-	r.more(&b, left, "keys")
+	more(&b, int64(left), "keys, which were used less")
 	if len(r.Hosts) > 0 {
 		table("How long attempts took", "host", "attempts", "half", "90 %", "99 %", "longest")
 	}
-	for _, l := range r.Hosts[:min(len(r.Hosts), toldTroubles)] {
+	for _, l := range r.Hosts[:min(len(r.Hosts), toldHosts)] {
 		row(cmp.Or(l.Host, "no host"), fmt.Sprint(l.Attempts), took(l.P50), took(l.P90), took(l.P99), took(l.Max))
 	}
-	r.more(&b, len(r.Hosts)-toldTroubles, "hosts")
+	more(&b, int64(len(r.Hosts)-toldHosts), "hosts")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // more says how many rows a table leaves out.
-func (r *Report) more(w io.Writer, n int, things string) {
+func more(w io.Writer, n int64, things string) {
 	if n > 0 {
 		fmt.Fprintf(w, "\nAnd %d more %s.\n", n, things)
 	}

@@ -11,15 +11,14 @@
 	};
 	const numbers = text => (text || "").replace(/[[\]]/g, "").split(" ").map(Number);
 	for (const svg of document.querySelectorAll(".plot svg")) {
-		const most = numbers(svg.dataset.a), mean = svg.dataset.b && numbers(svg.dataset.b);
+		const most = numbers(svg.dataset.a), mean = svg.dataset.b && numbers(svg.dataset.b), paused = numbers(svg.dataset.p);
 		const out = svg.closest("figure").querySelector("output");
 		svg.addEventListener("pointermove", e => {
 			const box = svg.getBoundingClientRect();
 			const at = Math.min(Math.max((e.clientX - box.left) / box.width, 0), 0.9999);
 			const bin = Math.floor(at * most.length);
 			const text = mean ? most[bin] + " under way at most, " + mean[bin] / 100 + " on average" : most[bin] + " tokens";
-			const paused = e.target.querySelector && e.target.matches("rect") ? "; " + e.target.textContent : "";
-			out.textContent = clock(at) + ": " + text + paused;
+			out.textContent = clock(at) + ": " + text + (paused[Math.floor(at * paused.length)] ? "; paused" : "");
 		});
 		svg.addEventListener("pointerleave", () => { out.textContent = ""; });
 	}

@@ -345,7 +345,7 @@ func TestPageIsBounded(t *testing.T) {
 			name := strings.Repeat("x", i%150) + quotes
 			r := attempted(time.Duration(i).String()+name, time.Duration(i%3000).String()+name, began+limits.Time(i)*ms, time.Second)
 			r.Account, r.Status, r.Error = name, results.Failed, &results.Error{Message: r.ID}
-			r.Attempts[0].Hint = &results.Hint{Key: &teamA, Until: results.At(r.EndedAt.Limits() + 1)}
+			r.Attempts[0].Hint = &results.Hint{Key: &limits.Key{Kind: limits.Account, Name: name}, Until: results.At(r.EndedAt.Limits() + 1)}
 			if !yield(r, nil) {
 				return
 			}

@@ -71,6 +71,15 @@ func (l *Troubles) Add(t *Trouble) {
 	}
 }
 
+// untold counts the jobs in trouble that a part of the troubles leaves out.
+func (r *Report) untold(told Troubles) int64 {
+	n := r.Jobs - r.Statuses[results.Succeeded]
+	for _, t := range told {
+		n -= t.Jobs
+	}
+	return n
+}
+
 // keyOf names whom a record's trouble is about: the account, or else the host.
 func keyOf(r *results.Record) string {
 	if r.Account != "" {
