@@ -98,7 +98,10 @@ var statuses = []results.Status{
 // the first of records.
 func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 	g := &gatherer{
-		Report: &Report{V: 1, Title: o.Title, Forecast: o.Forecast, known: o.Limits != nil},
+		Report: &Report{
+			V: 1, Title: o.Title, Forecast: o.Forecast, known: o.Limits != nil,
+			Troubles: Troubles{}, Keys: []*Key{}, Hosts: []*Latency{}, Pauses: []Pause{}, // in JSON no list is null
+		},
 		newest: make(map[string]int), names: make(map[string]string), runs: make(map[string]*span),
 		keys: make(map[limits.Key]*Key), hosts: make(map[string]*Latency), pauses: make(map[limits.Key][]span),
 	}

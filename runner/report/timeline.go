@@ -90,7 +90,6 @@ func (g *gatherer) layTimes() {
 		g.StartedAt, g.EndedAt = results.At(g.axis[0].from), results.At(g.axis[len(g.axis)-1].to)
 		g.Took = g.axis.length() / 1e3
 	}
-	g.Pauses = []Pause{}
 	for _, key := range slices.SortedFunc(maps.Keys(g.pauses), limits.Key.Compare) {
 		list := g.pauses[key]
 		slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
