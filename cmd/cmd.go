@@ -89,6 +89,7 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newExecCmd(p, p.exec), newStatusCmd(p, p.status), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
+		newReportCmd(p, p.report), newAuditCmd(p, p.audit),
 		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)

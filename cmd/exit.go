@@ -11,7 +11,7 @@ import (
 
 // The exit codes of runs that did not end well. Scripts depend on them.
 const (
-	exitFailed   = 1   // some jobs failed, are of unknown fate or invalid
+	exitFailed   = 1   // some jobs failed, are of unknown fate or invalid; or an audit found breaches
 	exitUsage    = 2   // bad usage or a bad file: nothing ran
 	exitBroken   = 3   // agentlimit could not go on
 	exitInUse    = 4   // another run has the results file
@@ -86,6 +86,8 @@ func exitCode(err error) int {
 		return exitBroken
 	case errors.Is(err, results.ErrInUse):
 		return exitInUse
+	case errors.As(err, new(*disproved)):
+		return exitFailed
 	}
 	return exitUsage
 }

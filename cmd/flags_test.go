@@ -57,7 +57,7 @@ func TestRunFlags(t *testing.T) {
 			if err != nil {
 				t.Fatalf("run %s: %v", test.args, err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(runOptions{}, loadOptions{}, choice{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(meeting{}, runOptions{}, loadOptions{}, choice{})); diff != "" {
 				t.Errorf("run %s: options (-want +got):\n%s", test.args, diff)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner/plan"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -23,7 +24,7 @@ func (o *planOptions) assumed() string {
 }
 
 // describe tells a forecast in the words of a run's summary.
-func (o *planOptions) describe(f *plan.Forecast, began limits.Time, total int64, troubles []*trouble) string {
+func (o *planOptions) describe(f *plan.Forecast, began limits.Time, total int64, troubles report.Troubles) string {
 	var b strings.Builder
 	until := began.Add(f.Took).Wall().Local().Format(time.RFC3339)
 	fmt.Fprintf(&b, "forecast: %s in %s, until %s\n", counted(f.Summary, total), brief(f.Took), until)

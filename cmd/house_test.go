@@ -26,12 +26,13 @@ var below = map[string][]string{
 	"jobspec":            {"limits"},
 	"runner/results":     {"limits"},
 	"runner/audit":       {"limits", "runner/results"},
+	"runner/report":      {"limits", "runner/results", "runner/audit"},
 	"runner/schedule":    {"limits"},
 	"runner/call":        {"limits", "jobspec", "runner/results"},
 	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"runner/plan":        {"limits", "jobspec", "runner/results", "runner/call", "runner"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner", "runner/plan", "limits/folder"},
+		"runner/report", "runner", "runner/plan", "limits/folder"},
 	"": {"cmd"},
 }
 

@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentlimit/limits"
+	"agentlimit/runner/call"
 	"agentlimit/runner/plan"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -50,7 +52,7 @@ The exit code is 0 whatever the forecast is; json is for programs that judge it.
 	f.Var(assumeFlag(&o.durations), "assume", "how long a call takes (default 1s), or with HOST=DURATION,\ncalls to hosts that match; may be repeated, the last wins")
 	f.StringArrayVar(&o.from, "from", nil, "draw from how long calls took in the results `FILE`: those\nto the host, else of the kind, else all; may be repeated")
 	f.Var(countFlag(&o.seed, 1, 1<<53), "seed", "for the same draw again (default a new one, which is said)")
-	f.Var(wordFlag(&o.as, "text", "json"), "format", "text or json: how the forecast is printed")
+	f.Var(wordFlag(&o.as, "text", "json", "html"), "format", "text, json or html: how the forecast is printed;\nhtml is the page of report")
 	f.StringVar(&o.records, "records", "", "write a record of each job to `FILE`")
 	o.addScopeFlags(f)
 	o.addFlags(f, "input-format")
@@ -93,13 +95,16 @@ func (p *program) plan(o *planOptions) error {
 	var total int64
 	o.Source, total = o.chosen(spec)
 	o.Global, o.Limits, o.Run = p.globalCap(o.Global, spec), spec.Limits.For, "forecast"
-	seen := &watch{Sink: nowhere{}}
+	seen := &watch{Sink: nowhere{}, hide: call.HideURLs(nil)}
 	o.Records = seen
 	closeRecords, err := o.openForecast(seen)
 	if err != nil {
 		return err
 	}
 	began := limits.TimeOf(time.Now())
+	if o.as == "html" {
+		return p.forecastPage(o, seen, began, closeRecords)
+	}
 	f, err := plan.Make(o.Config, began, o.durations.Of)
 	if err = closeRecords(err); err != nil {
 		return &broken{err}
@@ -112,6 +117,27 @@ func (p *program) plan(o *planOptions) error {
 		return p.print(string(text) + "\n")
 	}
 	return p.print(o.describe(f, began, total, seen.troubles))
+}
+
+// forecastPage prints the page that report would make of the records.
+func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, closeRecords func(error) error) error {
+	limitOf := func(key limits.Key) limits.Limit {
+		if key == (limits.Key{}) {
+			return limits.Limit{Concurrency: int64(o.Global)}
+		}
+		return o.Limits(key)
+	}
+	records := func(yield func(results.Record, error) bool) {
+		seen.each = func(r *results.Record) { yield(*r, nil) }
+		if _, err := plan.Make(o.Config, began, o.durations.Of); err != nil {
+			yield(results.Record{}, err)
+		}
+	}
+	r, err := report.New(records, report.Options{Title: titleOf(o.files), Forecast: true, Limits: limitOf})
+	if err = closeRecords(err); err != nil {
+		return &broken{err}
+	}
+	return r.HTML(breaking{p.stdout, "write to standard output"})
 }
 
 // measure learns how long calls took.

@@ -418,7 +418,7 @@ func TestSecretsOfBadInput(t *testing.T) {
 		{"bad rows", "url\n" + typed + ":9o01/\n\"" + typed + "\"x\n", []string{"run", "rows.yaml", "-v", "-o", "rows.jsonl"}, 1},
 		{"a bad URL of each", "x\n", []string{"each", "-v", "--url", typed + ":9o01/{}?key=${env:TOK}"}, 1},
 		{"a bad header of each", "x\n", []string{"each", "--url", "http://h/{}", "--header", "typed-PASSWORD-1"}, 2},
-		{"a secret that a header of each does not take", "x\n", []string{"each", "--url", "http://h/{}", "--header", "A: ${file:lines} typed-PASSWORD-1"}, 1},
+		{"a secret that a header of each does not take", "x\n", []string{"each", "--url", "http://h/{}", "--header", "A: ${file:lines} typed-PASSWORD-1"}, 2},
 		{"whole URLs", typed + ":1/?key=typed-KEY-2%2B3&ticket=typed-TICKET-6\n", []string{"each", "-v", "--attempts", "1", "--url", "{}", "--header", "A: ${env:TOK}", "-o", "each.jsonl", "--hide-query", "ticket"}, 1},
 		{"jobs as understood", `jobs: [{http: {url: "` + typed + `/${env:TOK}?key=typed-KEY-2+3"}}, {exec: {argv: [curl, "` + typed + `/?key=typed-KEY-2+3", "${env:TOK}", "${env:PIN}"]}}, {exec: {shell: "curl ` + typed + `"}}]`, []string{"validate", "--show", "-"}, 0},
 	} {

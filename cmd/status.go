@@ -161,5 +161,5 @@ func statusTable(keys []limits.KeyStatus) string {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), inUse, r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
 	}
 	w.Flush()
-	return b.String()
+	return trimLines(b.String())
 }

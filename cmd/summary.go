@@ -13,6 +13,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
@@ -43,7 +44,7 @@ var causeNames = [...]string{
 
 // summarize says how a run went: counts, what went wrong, and for each key how
 // much it was used and what its attempts waited for.
-func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.Duration) string {
+func summarize(sum runner.Summary, total int64, troubles report.Troubles, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agentlimit: %s in %s\n", counted(sum, total), brief(took))
 	writeDetails(&b, sum, troubles, took)
@@ -51,18 +52,25 @@ func summarize(sum runner.Summary, total int64, troubles []*trouble, took time.D
 }
 
 // writeDetails says what went wrong, and has the table of keys.
-func writeDetails(b *strings.Builder, sum runner.Summary, troubles []*trouble, took time.Duration) {
+func writeDetails(b *strings.Builder, sum runner.Summary, troubles report.Troubles, took time.Duration) {
 	for _, t := range troubles[:min(len(troubles), shownTroubles)] {
-		fmt.Fprintln(b, cut("  "+t.String(), 2*lineWidth))
+		fmt.Fprintln(b, cut("  "+tellTrouble(t), 2*lineWidth))
 	}
 	if more := len(troubles) - shownTroubles; more > 0 {
 		fmt.Fprintf(b, "  and %d more kinds of trouble: see the results\n", more)
 	}
 	if len(sum.Keys) > 0 {
-		for line := range strings.Lines(keyTable(sum.Keys, took)) {
-			fmt.Fprintln(b, strings.TrimRight(line, " \n"))
-		}
+		b.WriteString(trimLines(keyTable(sum.Keys, took)))
 	}
+}
+
+// trimLines takes away the blanks at the ends of lines.
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
+	}
+	return b.String()
 }
 
 // tally counts the jobs that ended in some ways, such as "3 succeeded".
@@ -181,7 +189,7 @@ type account struct {
 	Attempts  int64                    `json:"attempts"`
 	Peak      int64                    `json:"peak"` // attempts under way at once
 	Statuses  map[results.Status]int64 `json:"statuses"`
-	Troubles  []*trouble               `json:"troubles"`
+	Troubles  report.Troubles          `json:"troubles"`
 	Keys      []keyAccount             `json:"keys"`
 }
 
@@ -205,7 +213,7 @@ func (s *session) account(sum runner.Summary, err error) *account {
 		Jobs: max(sum.Jobs, s.total), Earlier: sum.Earlier, Unstarted: unstarted(sum, s.total),
 		Attempts: sum.Attempts, Peak: sum.PeakWay,
 		Statuses: make(map[results.Status]int64),
-		Troubles: append([]*trouble{}, s.watch.troubles...), Keys: []keyAccount{},
+		Troubles: append(report.Troubles{}, s.watch.troubles...), Keys: []keyAccount{},
 	}
 	if unsaid := unsaid(err); unsaid != nil {
 		a.Error = unsaid.Error()

@@ -10,6 +10,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
@@ -25,7 +26,7 @@ func TestSummarize(t *testing.T) {
 		Ended: map[results.Status]int64{results.Succeeded: 25, results.Failed: 3, results.Deferred: 2},
 		Keys:  []runner.KeyStats{host, account},
 	}
-	troubles := []*trouble{
+	troubles := report.Troubles{
 		{Kind: "failed", Reason: "account/team-a: status 500", First: "a", Jobs: 1},
 		{Kind: "failed", Reason: "exit code 1\x1b[2J", First: "b", Jobs: 2},
 	}
@@ -44,12 +45,12 @@ func TestSummarize(t *testing.T) {
 
 func TestSummaryIsShort(t *testing.T) {
 	var sum runner.Summary
-	var troubles []*trouble
+	var troubles report.Troubles
 	for i := range int64(13) {
 		k := keyStats(limits.Host, fmt.Sprint("h", i), 0, 1)
 		k.Started = i
 		sum.Keys = append(sum.Keys, k)
-		troubles = append(troubles, &trouble{Kind: "failed", Reason: strings.Repeat("long ", 100), First: "a", Jobs: 1})
+		troubles = append(troubles, &report.Trouble{Kind: "failed", Reason: strings.Repeat("long ", 100), First: "a", Jobs: 1})
 	}
 	got := summarize(sum, -1, troubles, time.Second)
 	for _, want := range []string{"\n  host/h12  12 ", "\n  and 3 more hosts\n", "\n  and 8 more kinds of trouble: see the results\n"} {
@@ -97,7 +98,7 @@ func TestWatchGathersTroubles(t *testing.T) {
 	}
 	var got []string
 	for _, trouble := range w.troubles {
-		got = append(got, trouble.String())
+		got = append(got, tellTrouble(trouble))
 	}
 	want := []string{
 		"failed: 2 jobs, such as a: account/p: status 500",

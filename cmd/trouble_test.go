@@ -8,27 +8,6 @@ import (
 	"agentlimit/runner/results"
 )
 
-func TestSaidBy(t *testing.T) {
-	for _, test := range []struct{ what, body, want string }{
-		{"a message within an error", `{"error":{"code":"plan_used_up","message":"no units left"},"message":"see error"}`, "no units left"},
-		{"a message", `{"message":"no units left","error":"quota"}`, "no units left"},
-		{"an error that is a text", `{"error":"no units left"}`, "no units left"},
-		{"a detail, as RFC 9457 has it", `{"title":"Too many","detail":"no units left"}`, "no units left"},
-		{"JSON without a reason", `{"code":17,"message":{"de":"nichts"}}`, ""},
-		{"JSON that is no object is text", `["no units left"]`, `["no units left"]`},
-		{"text", "  no units left\nask sales\n", "no units left"},
-		{"JSON that was cut off is text", `{"error":{"message":"no un`, `{"error":{"message":"no un`},
-		{"the first line of a message", `{"message":"\n no units left \nask sales"}`, "no units left"},
-		{"nothing that a terminal obeys", "no \x1b[2Junits", `no \x1b[2Junits`},
-		{"at most 200 columns", strings.Repeat("é", 250), strings.Repeat("é", 199) + "…"},
-		{"nothing", "", ""},
-	} {
-		if got := saidBy(&results.HTTP{Said: test.body}); got != test.want {
-			t.Errorf("%s: saidBy(%q) = %q, want %q", test.what, test.body, got, test.want)
-		}
-	}
-}
-
 func TestWatchGathersRefusals(t *testing.T) {
 	refused := func(id, account string, status int, body string, hint *results.Hint) *results.Record {
 		return &results.Record{
@@ -51,7 +30,7 @@ func TestWatchGathersRefusals(t *testing.T) {
 	}
 	var got []string
 	for _, trouble := range w.troubles {
-		got = append(got, trouble.String())
+		got = append(got, tellTrouble(trouble))
 	}
 	want := []string{
 		"quota: account/p: 2 jobs: used up, request 1",

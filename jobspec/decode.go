@@ -23,13 +23,13 @@ type decoder struct {
 	warnings Errors
 
 	// What is being read, and the path to it:
-	root       *node
-	path       string
-	job        *Job // nil: no job
+	root      *node
+	path      string
+	job       *Job // nil: no job
 	itemLater bool
-	putIn      int  // bytes that references have put in
-	faults     int  // how many there were, of which errs may have the first only
-	checking   bool // the job is only to be checked: it need be neither whole nor kept
+	putIn     int  // bytes that references have put in
+	faults    int  // how many there were, of which errs may have the first only
+	checking  bool // the job is only to be checked: it need be neither whole nor kept
 
 	// For a rewrite: the working folder, empty if there is none to be, and what to
 	// write for texts of the job that would not be read again as they are.

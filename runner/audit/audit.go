@@ -18,7 +18,8 @@ import (
 // Spec is what records are held against.
 type Spec struct {
 	// Limits returns what a key allows; for the zero Key, how many attempts one
-	// run may have under way. Pairs are not asked for.
+	// run may have under way. Pairs are not asked for, and no key before all records
+	// were read.
 	Limits func(limits.Key) limits.Limit
 
 	// Jobs are the ids of all jobs that should have a record. Nil: not checked.
@@ -27,6 +28,12 @@ type Spec struct {
 	// PauseLag is how long after an answer its pause may take to reach those who
 	// admit: another process may admit an attempt before it is told.
 	PauseLag time.Duration
+
+	// Watch, if it is not nil, is told what was under way on each key but pairs: at
+	// each admission, with the tokens it spent, and at each end. All of one key
+	// comes in the order of time, and the global cap's before any other. Of k, Peak
+	// and Tightest are not known yet.
+	Watch func(k *KeyReport, at limits.Time, underWay int, spent int64)
 }
 
 // Report is what an audit found.
@@ -43,7 +50,7 @@ type KeyReport struct {
 	Limit    limits.Limit
 	Started  int    // attempts
 	Peak     int    // most attempts under way at once
-	Tightest Window // where the bucket had least left; zero without a rate
+	Tightest Window // where the bucket had least left, the first such; zero without a rate
 }
 
 // Window is a stretch of time, both ends included, and the tokens spent in it.
@@ -169,9 +176,7 @@ func (b *book) attempt(r *results.Record, a *results.Attempt, job int32) {
 	s.cost = 0
 	host := cmp.Or(a.Host, r.Host)
 	b.unpaid(r, a, s, host)
-	if b.spec.Limits(limits.Key{}).Concurrency > 0 {
-		b.enter(limits.Key{Kind: limits.Global, Name: r.Run}, s)
-	}
+	b.enter(limits.Key{Kind: limits.Global, Name: r.Run}, s)
 	if host != "" && r.Account != "" {
 		b.enter(limits.PairKey(host, r.Account), s)
 	}

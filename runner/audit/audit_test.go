@@ -368,6 +368,25 @@ func TestReportSaysHowCloseItWas(t *testing.T) {
 	}
 }
 
+func TestWatch(t *testing.T) {
+	records := []results.Record{try("a", 0, 9, cost(2)), try("b", 5, 5), try("c", 9, 12), try("d", 9, 11, account("b"))}
+	var got []string
+	Check(each(records), Spec{Limits: limitOf, Watch: func(k *KeyReport, at limits.Time, underWay int, spent int64) {
+		if k.Key.Kind != limits.Account {
+			got = append(got, fmt.Sprintf("%v of %d: %d: %d, %d tokens", k.Key, k.Started, at-start, underWay, spent))
+		}
+	}})
+	want := []string{
+		"global of 4: 0: 1, 0 tokens", "global of 4: 5: 2, 0 tokens", "global of 4: 5: 1, 0 tokens", "global of 4: 9: 0, 0 tokens",
+		"global of 4: 9: 1, 0 tokens", "global of 4: 9: 2, 0 tokens", "global of 4: 11: 1, 0 tokens", "global of 4: 12: 0, 0 tokens",
+		"host/api of 4: 0: 1, 2 tokens", "host/api of 4: 5: 2, 1 tokens", "host/api of 4: 5: 1, 0 tokens", "host/api of 4: 9: 0, 0 tokens",
+		"host/api of 4: 9: 1, 1 tokens", "host/api of 4: 9: 2, 1 tokens", "host/api of 4: 11: 1, 0 tokens", "host/api of 4: 12: 0, 0 tokens",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Watch was told (-want +got):\n%s", diff)
+	}
+}
+
 func TestLinesThatCannotBeRead(t *testing.T) {
 	records := func(yield func(results.Record, error) bool) {
 		_ = yield(try("a", 0, 1), nil) && yield(results.Record{}, errors.New("line 2: torn")) && yield(try("b", 1, 2), nil)

@@ -43,10 +43,14 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 	}
 	slices.Sort(ends)
 	open, most := 0, int(k.Limit.Concurrency)
-	for _, s := range spells {
-		for ; len(ends) > 0 && ends[0] <= s.from; ends = ends[1:] {
+	closeUntil := func(now limits.Time) {
+		for ; len(ends) > 0 && ends[0] <= now; ends = ends[1:] {
 			open--
+			b.watch(k, ends[0], open, 0)
 		}
+	}
+	for _, s := range spells {
+		closeUntil(s.from)
 		if open+1 > k.Peak {
 			k.Peak = open + 1
 			if most > 0 && k.Peak == most+1 {
@@ -54,9 +58,19 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 					Message: fmt.Sprintf("%v: %d under way where %d may be, when job %q was admitted", k.Key, k.Peak, most, b.ids[s.job])})
 			}
 		}
+		b.watch(k, s.from, open+1, s.cost)
 		if s.to > s.from {
 			open++
+		} else {
+			b.watch(k, s.from, open, 0)
 		}
+	}
+	closeUntil(limits.Never)
+}
+
+func (b *book) watch(k *KeyReport, at limits.Time, underWay int, spent int64) {
+	if b.spec.Watch != nil {
+		b.spec.Watch(k, at, underWay, spent)
 	}
 }
 

@@ -1,0 +1,169 @@
+package cmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentlimit/jobspec"
+	"agentlimit/limits"
+	"agentlimit/runner/audit"
+	"agentlimit/runner/results"
+)
+
+const (
+	// pauseLag is how long after an answer its pause may take to reach all who admit.
+	pauseLag = 100 * time.Millisecond
+
+	shownBreaches = 10
+)
+
+// auditOptions are the arguments and flags of audit.
+type auditOptions struct {
+	recordOptions
+	partial bool
+}
+
+// disproved is the error of an audit that found breaches, which it has told.
+type disproved struct{ breaches int }
+
+// Error says how many.
+func (d *disproved) Error() string {
+	return "the records break what was promised: " + many(int64(d.breaches), "time")
+}
+
+func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
+	o := &auditOptions{}
+	c := &cobra.Command{
+		Use:   "audit RESULTS... --jobs FILE",
+		Short: "Prove from results files that limits were kept",
+		Long: `Prove from results files (- is standard input) that no cap and no bucket of the job
+files was ever exceeded, that nothing started after its deadline or in a pause, and
+that each job has its record, once; else name the moments at which it was not so.
+Name together the files of all runs that shared limits.
+
+Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
+		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
+  agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(o.jobs.files) == 0 {
+				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
+			}
+			return run(o)
+		},
+	}
+	o.onResults(c)
+	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or\nchose some")
+	return c
+}
+
+func (p *program) audit(o *auditOptions) error {
+	spec, err := p.load(&o.jobs, false)
+	if err != nil {
+		return err
+	}
+	defer spec.Close()
+	want := audit.Spec{Limits: o.limitOf(spec), PauseLag: pauseLag}
+	if !o.partial {
+		ids, err := idsOf(spec.Source)
+		if err != nil {
+			return err
+		}
+		want.Jobs = slices.Values(ids)
+	}
+	var bad error
+	found := audit.Check(func(yield func(results.Record, error) bool) {
+		for r, err := range p.records(&o.recordOptions, true) {
+			if err != nil && !errors.Is(err, results.ErrTorn) {
+				bad = err
+				return
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}, want)
+	if bad != nil {
+		return bad
+	}
+	if err := p.print(verdict(&found)); err != nil || len(found.Violations) == 0 {
+		return err
+	}
+	return &disproved{len(found.Violations)}
+}
+
+// idsOf returns the ids of all jobs that are left.
+func idsOf(source jobspec.Source) (ids []string, err error) {
+	for {
+		j, err := source.Next()
+		switch {
+		case err == io.EOF:
+			return ids, nil
+		case err != nil:
+			return nil, err
+		}
+		j.Done()
+		ids = append(ids, j.ID)
+	}
+}
+
+// verdict tells the first breaches in the order of time, or that there is none, and
+// how near each key came to its limits.
+func verdict(found *audit.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s: ", many(int64(found.Records), "record"), many(int64(found.Attempts), "attempt"))
+	if len(found.Violations) == 0 {
+		b.WriteString("all limits were kept, nothing was late, lost or doubled\n")
+	} else {
+		b.WriteString("NOT as promised\n")
+	}
+	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
+	for _, v := range found.Violations[:min(len(found.Violations), shownBreaches)] {
+		at := ""
+		if v.At > 0 {
+			at = v.At.Wall().Format(time.RFC3339Nano) + " "
+		}
+		fmt.Fprintf(&b, "  %s%s: %s\n", at, v.Kind, printable(v.Message))
+	}
+	if more := len(found.Violations) - shownBreaches; more > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", more)
+	}
+	proofTable(&b, found.Keys)
+	return b.String()
+}
+
+// proofTable has a line for each key: its peak, and where its bucket had least left.
+func proofTable(b *strings.Builder, keys []audit.KeyReport) {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\ttightest use of the bucket")
+	for _, k := range keys {
+		name, peak, rate, tightest := printable(k.Key.String()), fmt.Sprint(k.Peak), "-", ""
+		if k.Key.Kind == limits.Global {
+			name = "run " + printable(k.Key.Name)
+		}
+		if most := k.Limit.Concurrency; most > 0 {
+			peak = fmt.Sprintf("%d/%d", k.Peak, most)
+		}
+		if k.Limit.Rate.Per > 0 {
+			rate = k.Limit.Rate.String()
+		}
+		if t := k.Tightest; t.Spent > 0 {
+			tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From)), t.From.Wall().Format(time.RFC3339Nano))
+		}
+		fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, rate, tightest)
+	}
+	w.Flush()
+	if len(keys) > 0 {
+		for line := range strings.Lines(table.String()) {
+			fmt.Fprintln(b, strings.TrimRight(line, " \n"))
+		}
+	}
+}

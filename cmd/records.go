@@ -1,0 +1,91 @@
+package cmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"agentlimit/jobspec"
+	"agentlimit/limits"
+	"agentlimit/runner/results"
+)
+
+// recordOptions say which records are read, and by which job files they are judged.
+type recordOptions struct {
+	results []string
+	jobs    loadOptions
+	global  int // 0: as the job files say
+}
+
+// onResults makes c a command that is about results files.
+func (o *recordOptions) onResults(c *cobra.Command) {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &hinted{errors.New("no results file is named"), c.CommandPath() + " jobs.results.jsonl, or - for standard input"}
+		}
+		if o.results = args; slices.Contains(args, stdin) && slices.Contains(o.jobs.files, stdin) {
+			return errors.New("standard input cannot be the results and the jobs")
+		}
+		return nil
+	}
+	c.ValidArgsFunction = cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt)
+	f := c.Flags()
+	f.SortFlags = false
+	o.jobs.vars = make(map[string]string)
+	f.StringArrayVar(&o.jobs.files, "jobs", nil, "the job `FILE` with the limits; may be repeated")
+	f.Var(variableFlag(o.jobs.vars), "var", "what ${var:NAME} stands for in it; may be repeated")
+	f.VarP(countFlag(&o.global, 1, 1<<20), "concurrency", "j", "most calls at once that a run was told to have\n(default as the job files say, else 16)")
+}
+
+// limitOf returns what keys are allowed by the job files; for the zero key what one
+// run is.
+func (o *recordOptions) limitOf(spec *jobspec.Spec) func(limits.Key) limits.Limit {
+	return func(key limits.Key) limits.Limit {
+		if key == (limits.Key{}) {
+			return limits.Limit{Concurrency: int64(cmp.Or(o.global, spec.Global, defaultGlobal))}
+		}
+		return spec.Limits.For(key)
+	}
+}
+
+// records returns the records of all results files, one file behind the other. An
+// end that was cut off is said, and then passed over unless torn is set.
+func (p *program) records(o *recordOptions, torn bool) iter.Seq2[results.Record, error] {
+	return func(yield func(results.Record, error) bool) {
+		for _, name := range o.results {
+			for r, err := range p.recordsOf(name) {
+				switch {
+				case errors.Is(err, results.ErrTorn) && !torn:
+					p.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record is cut off in the middle: it is left out", name))
+					continue
+				case err != nil:
+					err = fmt.Errorf("results file %q: %w", name, err)
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *program) recordsOf(name string) iter.Seq2[results.Record, error] {
+	if name == stdin {
+		return results.Read(p.stdin)
+	}
+	return func(yield func(results.Record, error) bool) {
+		f, err := os.Open(name)
+		if err != nil {
+			yield(results.Record{}, pathless(err))
+			return
+		}
+		defer f.Close()
+		results.Read(f)(yield)
+	}
+}

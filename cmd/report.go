@@ -1,0 +1,171 @@
+package cmd
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentlimit/limits"
+	"agentlimit/runner"
+	"agentlimit/runner/report"
+	"agentlimit/runner/results"
+	"agentlimit/runner/schedule"
+)
+
+// shownHosts is how many hosts the table tells the times of, the most used ones.
+const shownHosts = 10
+
+// reportOptions are the arguments and flags of report.
+type reportOptions struct {
+	recordOptions
+	format string
+	output string // empty: standard output
+}
+
+func newReportCmd(p *program, run func(*reportOptions) error) *cobra.Command {
+	o := &reportOptions{format: "table"}
+	c := &cobra.Command{
+		Use:   "report RESULTS...",
+		Short: "Say what happened, from results files",
+		Long: `Say what happened, from results files (- is standard input): as a table, as JSON,
+CSV (a row for each attempt), Markdown for the summary of a CI job, JUnit's XML, or
+as one page of HTML. Of a job with several records the newest counts. The limits
+are known if the job files are named, too.`,
+		Example: `  agentlimit report jobs.results.jsonl
+  agentlimit report jobs.results.jsonl --jobs jobs.yaml --format html -o report.html
+  agentlimit report shard-*.jsonl --format markdown >>"$GITHUB_STEP_SUMMARY"`,
+		RunE: func(*cobra.Command, []string) error { return run(o) },
+	}
+	o.onResults(c)
+	f := c.Flags()
+	f.Var(wordFlag(&o.format, "table", "json", "csv", "markdown", "junit", "html"), "format", "table, json, csv, markdown, junit or html")
+	f.StringVarP(&o.output, "output", "o", "", "the `FILE` to write, whole or not at all\n(default standard output)")
+	return c
+}
+
+func (p *program) report(o *reportOptions) error {
+	about := report.Options{Title: titleOf(o.results)}
+	if len(o.jobs.files) > 0 {
+		spec, err := p.load(&o.jobs, false)
+		if err != nil {
+			return err
+		}
+		spec.Close()
+		about.Limits = o.limitOf(spec)
+	}
+	if o.output == "" || o.output == stdout {
+		return o.write(breaking{p.stdout, "write to standard output"}, p.records(&o.recordOptions, false), about)
+	}
+	if same := sameFile(o.output, slices.Concat(o.results, o.jobs.inputs())...); same != "" {
+		return &hinted{fmt.Errorf("output %q: it is the file %q that is read", o.output, same), "-o names another file"}
+	}
+	file, err := create(o.output)
+	if err != nil {
+		return &hinted{fmt.Errorf("output %q: %w", o.output, err), "-o names another file"}
+	}
+	err = o.write(breaking{file, fmt.Sprintf("output %q", o.output)}, p.records(&o.recordOptions, false), about)
+	if closed := file.close(err); err == nil && closed != nil {
+		return &broken{fmt.Errorf("output %q: %w", o.output, closed)}
+	}
+	return err
+}
+
+// write writes the report in its format.
+func (o *reportOptions) write(to io.Writer, records iter.Seq2[results.Record, error], about report.Options) error {
+	w := bufio.NewWriter(to)
+	if o.format == "csv" {
+		return cmp.Or(report.CSV(w, records), w.Flush())
+	}
+	r, err := report.New(records, about)
+	if err != nil {
+		return err
+	}
+	write := map[string]func(io.Writer) error{"json": r.JSON, "markdown": r.Markdown, "junit": r.JUnit, "html": r.HTML}[o.format]
+	if write == nil {
+		write = func(w io.Writer) error { _, err := io.WriteString(w, reportTable(r)); return err }
+	}
+	return cmp.Or(write(w), w.Flush())
+}
+
+// breaking says of an error of its writer what was done, and that it is no fault of
+// what was read.
+type breaking struct {
+	io.Writer
+	doing string
+}
+
+// Write writes.
+func (b breaking) Write(data []byte) (int, error) {
+	n, err := b.Writer.Write(data)
+	if err != nil {
+		err = &broken{fmt.Errorf("%s: %w", b.doing, pathless(err))}
+	}
+	return n, err
+}
+
+// titleOf names a report after the first results file.
+func titleOf(files []string) string {
+	title := filepath.Base(files[0])
+	for _, end := range []string{".jsonl", ".results"} {
+		title = strings.TrimSuffix(title, end)
+	}
+	if files[0] == stdin {
+		title = "standard input"
+	}
+	if more := len(files) - 1; more > 0 {
+		title += fmt.Sprintf(" and %d more", more)
+	}
+	return title
+}
+
+// reportTable says what the end of a run says, and how long attempts took.
+func reportTable(r *report.Report) string {
+	sum := runner.Summary{Ended: r.Statuses, AllRead: true}
+	for _, k := range r.Keys {
+		if k.Key.Kind == limits.Global { // what a run does not show either
+			continue
+		}
+		sum.Keys = append(sum.Keys, runner.KeyStats{Key: k.Key, Limit: k.Limit, Started: k.Started, Peak: k.Peak, Held: k.Held, Spent: k.Spent, Waited: waitsOf(k.Waited)})
+	}
+	text := summarize(sum, -1, r.Troubles, time.Duration(r.Took*1e6))
+	return strings.TrimPrefix(text, "agentlimit: ") + hostTable(r.Hosts)
+}
+
+// waitsOf turns what records say into what a run counts.
+func waitsOf(w results.Waits) (list runner.Waits) {
+	for cause, ms := range map[schedule.Cause]float64{
+		schedule.Global: w.Global, schedule.Host: w.Host, schedule.Account: w.Account, schedule.Pool: w.Pool,
+		schedule.Rate: w.Rate, schedule.Pause: w.Pause, schedule.Backoff: w.Backoff, schedule.NotBefore: w.NotBefore,
+	} {
+		list[cause] = time.Duration(ms * 1e6)
+	}
+	return list
+}
+
+// hostTable has a line for each host: how long its attempts took.
+func hostTable(hosts []*report.Latency) string {
+	slices.SortStableFunc(hosts, func(a, b *report.Latency) int { return cmp.Compare(b.Attempts, a.Attempts) })
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	if len(hosts) > 0 {
+		fmt.Fprintln(w, "  attempts on\t\thalf took\t90%\t99%\tlongest")
+	}
+	ms := func(ms float64) string { return brief(time.Duration(ms * 1e6)) }
+	for _, l := range hosts[:min(len(hosts), shownHosts)] {
+		fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\t%s\n", cut(printable(cmp.Or(l.Host, "no host")), keyWidth), l.Attempts, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.Max))
+	}
+	if more := len(hosts) - shownHosts; more > 0 {
+		fmt.Fprintf(w, "  and %s\n", many(int64(more), "more host"))
+	}
+	w.Flush()
+	return table.String()
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"agentlimit/limits"
+	"agentlimit/runner/audit"
+	"agentlimit/runner/results"
+)
+
+const (
+	bins  = 600 // of what is under way, over the whole time
+	bars  = 120 // of tokens
+	drawn = 10  // keys of each kind, the most used ones
+)
+
+// span is a stretch of time.
+type span struct{ from, to limits.Time }
+
+// hold widens the span so that it holds t, if that is a moment.
+func (s *span) hold(t limits.Time) {
+	if t > 0 {
+		s.from, s.to = min(s.from, t), max(s.to, t)
+	}
+}
+
+// length is in microseconds.
+func (s span) length() float64 { return float64(s.to - s.from) }
+
+// axis is the time that is drawn: spans in their order, without what lies between
+// them, so that a run and its resumption a day later both can be seen.
+type axis []span
+
+// newAxis joins the times of runs, as far as no gap is longer than all before it.
+func newAxis(runs []span) (a axis) {
+	slices.SortFunc(runs, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range runs {
+		if last := len(a) - 1; last >= 0 && float64(s.from-a[last].to) <= a[last].length() {
+			a[last].to = max(a[last].to, s.to)
+		} else {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+// length is in microseconds, and above zero.
+func (a axis) length() float64 {
+	sum := 0.0
+	for _, s := range a {
+		sum += s.length()
+	}
+	return max(1, sum)
+}
+
+// at returns where a moment lies, from 0 to 1.
+func (a axis) at(t limits.Time) float64 {
+	before := 0.0
+	for _, s := range a {
+		before += span{s.from, min(max(t, s.from), s.to)}.length()
+	}
+	return before / a.length()
+}
+
+// line is what happened on one key, over time.
+type line struct {
+	key     limits.Key
+	started int
+	most    [bins]int64   // under way at once
+	mean    [bins]float64 // under way
+	spent   [bars]int64   // tokens
+
+	last     float64 // bins up to now
+	underWay int
+}
+
+// layTimes is called once all records are read: only now is it known which time
+// there is to draw.
+func (g *gatherer) layTimes() {
+	var runs []span
+	for _, s := range g.runs {
+		if s.to > 0 {
+			runs = append(runs, *s)
+		}
+	}
+	g.axis = newAxis(runs)
+	if len(g.axis) > 0 {
+		g.StartedAt, g.EndedAt = results.At(g.axis[0].from), results.At(g.axis[len(g.axis)-1].to)
+		g.Took = g.axis.length() / 1e3
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(g.pauses), limits.Key.Compare) {
+		list := g.pauses[key]
+		slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		at := list[0]
+		for _, p := range list {
+			if p.from > at.to {
+				g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
+				at = p
+			}
+			at.to = max(at.to, p.to)
+		}
+		g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
+	}
+}
+
+// watch draws one step of the sweep over a key.
+func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay int, spent int64) {
+	if k != g.swept {
+		g.swept, g.line = k, g.lineOf(k)
+	}
+	l := g.line
+	if l == nil {
+		return
+	}
+	now := g.axis.at(at) * bins
+	for i := int(l.last); i < bins && float64(i) < now && l.underWay > 0; i++ {
+		l.mean[i] += float64(l.underWay) * (min(now, float64(i+1)) - max(l.last, float64(i)))
+		l.most[i] = max(l.most[i], int64(l.underWay))
+	}
+	l.last, l.underWay = now, underWay
+	bin := min(int(now), bins-1)
+	l.most[bin] = max(l.most[bin], int64(underWay))
+	l.spent[bin*bars/bins] += spent
+}
+
+// lineOf begins the line of a key; nil if enough others of its kind are used more.
+func (g *gatherer) lineOf(k *audit.KeyReport) *line {
+	least, count := -1, 0
+	for i, l := range g.lines {
+		if l.key.Kind == k.Key.Kind {
+			if count++; least < 0 || l.started <= g.lines[least].started {
+				least = i
+			}
+		}
+	}
+	if count == drawn {
+		if k.Started <= g.lines[least].started {
+			return nil
+		}
+		g.lines = slices.Delete(g.lines, least, least+1)
+	}
+	l := &line{key: k.Key, started: k.Started}
+	g.lines = append(g.lines, l)
+	return l
+}
