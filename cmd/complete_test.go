@@ -15,7 +15,7 @@ func TestComplete(t *testing.T) {
 		{"a flag with fixed values", "run --progress _", "auto bar plain none :4"},
 		{"the same in one word", "run --log-format=", "text json :4"},
 		{"a flag that two commands have", "validate --format _", "yaml json jsonl :4"},
-		{"the same flag of a command where it is another", "plan --format _", "text json :4"},
+		{"the same flag of a command where it is another", "plan --format _", "text json html :4"},
 		{"a flag that names results", "plan --from _", ":0"},
 		{"a flag whose values begin with a word", "run --only _", "id= host= account= :6"},
 		{"a flag that names a file", "run --summary _", ":0"},

@@ -37,8 +37,8 @@ func TestRunStopsWithItsContext(t *testing.T) {
 }
 
 func TestUnknownCoordinatorIsRefused(t *testing.T) {
-	code, _, stderr := run(t.Context(), `limits: {coordinator: "redis://:hunter2@h"}`, "run", "-", "-o", "-")
-	if code != 2 || !strings.Contains(stderr, "limits.coordinator: want local") || strings.Contains(stderr, "hunter2") {
+	code, _, stderr := run(t.Context(), `limits: {coordinator: "redys://:hunter2@h"}`, "run", "-", "-o", "-")
+	if code != 2 || !strings.Contains(stderr, "coordinator: want local") || strings.Contains(stderr, "hunter2") {
 		t.Errorf("run with an unknown coordinator: code %d, stderr\n%s", code, stderr)
 	}
 }
