@@ -38,11 +38,12 @@ var oneLine = slices.DeleteFunc(slices.Clone(hostile), func(s string) bool { ret
 // rowsAs spells items as the rows of a file.
 var rowsAs = map[string]func(field string, items []string) string{
 	"csv": func(field string, items []string) string {
-		text := field + ",other\n"
+		var text strings.Builder
+		text.WriteString(field + ",other\n")
 		for _, s := range items {
-			text += `"` + strings.ReplaceAll(s, `"`, `""`) + "\",\"${item:" + field + "}\"\n"
+			text.WriteString(`"` + strings.ReplaceAll(s, `"`, `""`) + "\",\"${item:" + field + "}\"\n")
 		}
-		return text
+		return text.String()
 	},
 	"jsonl": func(field string, items []string) string {
 		var text strings.Builder

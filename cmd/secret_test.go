@@ -124,14 +124,15 @@ func wantNoSecret(t *testing.T, where, text string, secrets map[string]string) {
 
 // knows reports whether a request tells its server a secret.
 func knows(r *http.Request, secret string) bool {
-	sent := r.URL.RawQuery
+	var sent strings.Builder
+	sent.WriteString(r.URL.RawQuery)
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 		if credentials, basic := strings.CutPrefix(r.Header.Get(name), "Basic "); basic {
 			plain, _ := base64.StdEncoding.DecodeString(credentials)
-			sent += " " + string(plain)
+			sent.WriteString(" " + string(plain))
 		}
 	}
-	return strings.Contains(sent, secret) || strings.Contains(sent, url.QueryEscape(secret))
+	return strings.Contains(sent.String(), secret) || strings.Contains(sent.String(), url.QueryEscape(secret))
 }
 
 // leaky is a server that gives back all that it should not.

@@ -24,13 +24,14 @@ func TestHostileSizes(t *testing.T) {
 		fmt.Println(strings.Fields(peak)[0], err)
 		return
 	}
-	laughs := "x-0: &l0 [" + strings.Repeat("l,", 10) + "]\n"
+	var laughs strings.Builder
+	laughs.WriteString("x-0: &l0 [" + strings.Repeat("l,", 10) + "]\n")
 	for i := range 20 {
-		laughs += fmt.Sprintf("x-%d: &l%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d,", i), 10))
+		laughs.WriteString(fmt.Sprintf("x-%d: &l%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d,", i), 10)))
 	}
 	deep := strings.Repeat("[", 8<<20)
 	write(t, map[string]string{
-		"laughs.yaml": laughs, "self.yaml": "jobs: &a [*a]\n",
+		"laughs.yaml": laughs.String(), "self.yaml": "jobs: &a [*a]\n",
 		"deep.yaml": "jobs: " + deep, "deep.json": `{"jobs":` + deep, "deep.jsonl": deep,
 	})
 	for _, name := range []string{"long.yaml", "long.json", "long.jsonl", "long.csv", "long.txt"} {
