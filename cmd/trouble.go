@@ -57,11 +57,8 @@ func tellTrouble(t *report.Trouble) string {
 		who = fmt.Sprintf("%d jobs, such as %s", t.Jobs, t.First)
 	}
 	s := t.Kind + ": " + who
-	if t.Reason != "" {
-		s += ": " + t.Reason
-	}
-	if t.Said != "" {
-		s += ": " + t.Said
+	if why := t.Why(); why != "" {
+		s += ": " + why
 	}
 	if !t.RetryAt.IsZero() {
 		s += "; again from " + t.RetryAt.Local().Format(time.RFC3339)

@@ -168,7 +168,7 @@ func (p *page) rows() {
 		row := jobRow{ID: name(j.id), Host: name(j.host), Account: name(j.account), Status: j.status, Attempts: j.attempts}
 		room := &trouble
 		if j.trouble != nil {
-			row.Reason = j.trouble.Reason
+			row.Reason = j.trouble.Why()
 		} else {
 			room = &slow
 			slowest--

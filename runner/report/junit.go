@@ -61,7 +61,7 @@ func (r *Report) JUnit(w io.Writer) error {
 	for _, j := range r.jobs {
 		c := junitCase{Name: j.id, Class: cmp.Or(j.host, "no host"), Time: junitSeconds(j.took)}
 		if j.trouble != nil {
-			cause := &junitCause{j.trouble.Kind, j.trouble.Reason}
+			cause := &junitCause{j.trouble.Kind, j.trouble.Why()}
 			switch j.status {
 			case results.Failed:
 				c.Failure = cause

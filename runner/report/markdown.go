@@ -43,7 +43,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	}
 	troubles := r.Troubles[:min(len(r.Troubles), toldTroubles)]
 	for _, t := range troubles {
-		row(fmt.Sprint(t.Jobs), t.Kind, strings.TrimPrefix(t.Key+": "+t.Reason, ": "), t.First, moment(t.RetryAt))
+		row(fmt.Sprint(t.Jobs), t.Kind, strings.TrimPrefix(t.Key+": "+t.Why(), ": "), t.First, moment(t.RetryAt))
 	}
 	more(&b, r.untold(troubles), "jobs, for other reasons")
 	keys, left := r.mostUsed(toldKeys)

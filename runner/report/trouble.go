@@ -45,6 +45,14 @@ func TroubleOf(r *results.Record, name string) *Trouble {
 	return t
 }
 
+// Why returns the reason, and what the first job's command said of it.
+func (t *Trouble) Why() string {
+	if t.Said == "" {
+		return t.Reason
+	}
+	return t.Reason + ": " + t.Said
+}
+
 // Troubles are kinds of trouble, in the order in which they were met.
 type Troubles []*Trouble
 
