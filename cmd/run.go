@@ -23,6 +23,13 @@ const defaultGlobal = 16
 // killAfter is how long a command has between TERM and KILL.
 const killAfter = 3 * time.Second
 
+// earlyGC is how much the heap may grow between collections, in percent, while there
+// are many jobs.
+const (
+	earlyGC  = 50
+	manyJobs = 100_000
+)
+
 // loadOptions say how job files are read.
 type loadOptions struct {
 	files  []string
@@ -70,13 +77,17 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 // If written is set, each job is kept as it was written.
 func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 	// While files are checked nearly all of the memory is an index and ids, which hold
-	// no pointers, so it costs little to collect garbage early. The ids go then.
-	percent := debug.SetGCPercent(50)
-	defer func() {
-		runtime.GC()
+	// no pointers, so it costs little to collect garbage early. The ids go then; a long
+	// index stays.
+	percent := debug.SetGCPercent(earlyGC)
+	spec, err := jobspec.Load(jobspec.Options{
+		Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written,
+		Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard,
+	})
+	runtime.GC()
+	if err != nil || spec.Jobs < manyJobs {
 		debug.SetGCPercent(percent)
-	}()
-	spec, err := jobspec.Load(jobspec.Options{Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written, Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -49,12 +49,12 @@ func (w *watch) nameOf(r *results.Record) string {
 
 // tellTrouble tells the kind, the job or how many, and the reason.
 func tellTrouble(t *report.Trouble) string {
-	who := t.First
+	who := cut(t.First, targetWidth)
 	switch {
 	case t.Key != "":
 		who = t.Key + ": " + many(t.Jobs, "job")
 	case t.Jobs > 1:
-		who = fmt.Sprintf("%d jobs, such as %s", t.Jobs, t.First)
+		who = fmt.Sprintf("%d jobs, such as %s", t.Jobs, who)
 	}
 	s := t.Kind + ": " + who
 	if why := t.Why(); why != "" {

@@ -32,7 +32,12 @@ func (s *source) open(f *file) (records, error) {
 	}
 	r.in = disk
 	s.opened = append(s.opened, disk)
-	if info, err := disk.Stat(); err == nil && info.Mode().IsRegular() {
+	switch info, err := disk.Stat(); {
+	case err != nil:
+		return r, err
+	case info.IsDir():
+		return r, fmt.Errorf("%q is a folder", f.name)
+	case info.Mode().IsRegular():
 		r.disk = disk
 	}
 	return r, nil
