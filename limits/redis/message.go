@@ -119,7 +119,7 @@ type answer struct {
 	rest       []any
 }
 
-var errAnswer = errors.New("the script's answer is not understood")
+var errAnswer = errors.New("the answer of redis is not understood")
 
 func newAnswer(value []any) (*answer, error) {
 	if len(value) < 4 {

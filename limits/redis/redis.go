@@ -73,25 +73,33 @@ func Open(ctx context.Context, url string, opts Options) (*Redis, error) {
 }
 
 func open(ctx context.Context, url string, opts Options, t timing) (*Redis, error) {
-	client, space, err := connect(url)
+	r, err := newRedis(url, opts, t)
 	if err != nil {
 		return nil, fmt.Errorf("open coordinator redis: %w", err)
+	}
+	if _, err := r.speak(ctx, &request{Op: "beat", Join: true}); err != nil {
+		return nil, errors.Join(fmt.Errorf("open coordinator redis: %w", err), r.client.Close())
+	}
+	r.warnOfEviction(ctx)
+	wakes := r.client.Subscribe(context.WithoutCancel(ctx), r.space+":wake:"+r.name)
+	r.keeping.Go(func() { r.keep(wakes) })
+	return r, nil
+}
+
+// newRedis returns a member that Redis does not know yet.
+func newRedis(url string, opts Options, t timing) (*Redis, error) {
+	client, space, err := connect(url)
+	if err != nil {
+		return nil, err
 	}
 	if opts.Say == nil {
 		opts.Say = func(string) {}
 	}
-	r := &Redis{
+	return &Redis{
 		client: client, script: redis.NewScript(rule + step), space: space, name: newName(), say: opts.Say, timing: t,
 		clock: clock{start: time.Now()}, turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		closed: make(chan struct{}), held: make(map[limits.ClaimID]claim),
-	}
-	if _, err := r.speak(ctx, &request{Op: "beat", Join: true}); err != nil {
-		return nil, errors.Join(fmt.Errorf("open coordinator redis: %w", err), client.Close())
-	}
-	r.warnOfEviction(ctx)
-	wakes := client.Subscribe(context.WithoutCancel(ctx), space+":wake:"+r.name)
-	r.keeping.Go(func() { r.keep(wakes) })
-	return r, nil
+	}, nil
 }
 
 // newName names a member: its machine and process, and what no other of those had.
@@ -125,7 +133,7 @@ func (r *Redis) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Rep
 		return err
 	}
 	if err := answer.read(batch, reply); err != nil {
-		return fmt.Errorf("read the answer of redis: %w", err)
+		return err
 	}
 	r.remember(q, batch, reply)
 	return nil
