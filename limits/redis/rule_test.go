@@ -31,7 +31,7 @@ func TestRule(t *testing.T) {
 	for seed := range seeds {
 		w := newWorld(t, s, seed)
 		for n := 0; n < steps && !t.Failed(); n++ {
-			w.step(n)
+			w.step()
 		}
 		w.close()
 		if t.Failed() {
@@ -52,6 +52,8 @@ type world struct {
 	limitOf map[limits.Key]limits.Limit
 	keys    []limits.Key
 	nextID  limits.ClaimID
+	pace    limits.Time
+	crowded bool // few permits, which change hands quickly; who waits seldom asks again
 }
 
 type actor struct {
@@ -69,6 +71,8 @@ func newWorld(t *testing.T, s *server, seed uint64) *world {
 	if w.rng.IntN(2) == 0 {
 		w.now = 1_000_000 + w.upTo(10_000 * ms) // buckets are not full yet
 	}
+	w.crowded = seed%2 == 1
+	w.pace = []limits.Time{ms, 40 * ms, 300 * ms}[seed%3]
 	for i, kind := range []limits.Kind{limits.Host, limits.Host, limits.Account, limits.Account, limits.Pool}[:2+w.rng.IntN(4)] {
 		key := limits.Key{Kind: kind, Name: string(rune('a' + i))}
 		w.keys = append(w.keys, key)
@@ -106,7 +110,10 @@ func (w *world) upTo(most limits.Time) limits.Time { return limits.Time(w.rng.In
 
 func (w *world) limit() limits.Limit {
 	l := limits.Limit{Concurrency: w.rng.Int64N(4)}
-	if w.rng.IntN(2) == 0 {
+	if w.crowded {
+		l.Concurrency = 1 + w.rng.Int64N(2)
+	}
+	if w.rng.IntN(2) == 0 && !w.crowded {
 		l.Rate = []limits.Rate{{Tokens: 1, Per: 1e6}, {Tokens: 7, Per: 300_000}, {Tokens: 1, Per: 7919}, {Tokens: 11, Per: 3}}[w.rng.IntN(4)]
 		l.Burst = 1 + w.rng.Int64N(12)
 	}
@@ -114,7 +121,7 @@ func (w *world) limit() limits.Limit {
 }
 
 // step is one thing that happens.
-func (w *world) step(n int) {
+func (w *world) step() {
 	switch w.rng.IntN(60) {
 	case 0:
 		w.now += w.upTo(20_000 * ms)
@@ -124,9 +131,11 @@ func (w *world) step(n int) {
 		w.leave(w.members[w.rng.IntN(len(w.members))])
 		return
 	case 3:
-		w.changeLimit()
+		if !w.crowded {
+			w.changeLimit()
+		}
 	default:
-		w.now += w.upTo(40 * ms)
+		w.now += w.upTo(w.pace)
 	}
 	a := w.members[w.rng.IntN(len(w.members))]
 	for range w.rng.IntN(4) {
@@ -157,16 +166,20 @@ func (w *world) newClaim(a *actor) {
 // batch has a give back some of what it holds, and ask for some of what it waits for.
 func (w *world) batch(a *actor) *limits.Batch {
 	b := &limits.Batch{Max: w.rng.IntN(5)}
+	if w.crowded {
+		b.Max++
+	}
 	for _, id := range sorted(a.holding) {
-		switch w.rng.IntN(6) {
-		case 0:
+		switch n := w.rng.IntN(6); {
+		case w.crowded && len(a.holding[id].Needs) > 1 && w.rng.IntN(50) > 0:
+		case n == 0:
 			b.Refunds = append(b.Refunds, id)
-		case 1, 2:
+		case n <= 2 || w.crowded:
 			b.Releases = append(b.Releases, id)
 		}
 	}
 	a.waiting = slices.DeleteFunc(a.waiting, func(c limits.Claim) bool {
-		gone := w.rng.IntN(20) == 0
+		gone := w.rng.IntN(20) == 0 && !w.crowded
 		if gone && a.asked[c.ID] {
 			b.Withdrawn = append(b.Withdrawn, c.ID)
 		}
@@ -183,7 +196,7 @@ func (w *world) batch(a *actor) *limits.Batch {
 		return 1
 	})
 	for _, c := range a.waiting {
-		if w.rng.IntN(5) > 0 {
+		if again := w.rng.IntN(20); !a.asked[c.ID] || again == 0 || again < 16 && !w.crowded {
 			b.Claims = append(b.Claims, w.stated(c))
 		}
 	}
