@@ -20,15 +20,17 @@ import (
 // below says, for each package, which of the others it may use. CONTRIBUTING.md
 // has the picture.
 var below = map[string][]string{
-	"limits":          nil,
-	"jobspec":         {"limits"},
-	"runner/results":  {"limits"},
-	"runner/audit":    {"limits", "runner/results"},
-	"runner/schedule": {"limits"},
-	"runner/call":     {"limits", "jobspec", "runner/results"},
-	"runner":          {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
+	"limits":             nil,
+	"limits/conformance": {"limits"},
+	"limits/folder":      {"limits"},
+	"jobspec":            {"limits"},
+	"runner/results":     {"limits"},
+	"runner/audit":       {"limits", "runner/results"},
+	"runner/schedule":    {"limits"},
+	"runner/call":        {"limits", "jobspec", "runner/results"},
+	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner"},
+		"runner", "limits/folder"},
 	"": {"cmd"},
 }
 

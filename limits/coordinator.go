@@ -1,6 +1,9 @@
 package limits
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // Coordinator holds permits, buckets and pauses, and decides who may start. It
 // is safe for use by many goroutines.
@@ -22,6 +25,15 @@ type Coordinator interface {
 
 	// Close gives back whatever the process still holds.
 	Close() error
+}
+
+// Inheritor is a [Coordinator] that counts a claim for as long as the command that
+// was started under it runs, even if this process is killed meanwhile.
+type Inheritor interface {
+	// Inherit returns a file for the command to inherit, as in
+	// [os/exec.Cmd].ExtraFiles; this process closes it once the command has
+	// started, or could not be. It is for a claim that is granted, and once only.
+	Inherit(id ClaimID) (*os.File, error)
 }
 
 // Batch is one call to a [Coordinator]. The zero Batch says nothing.

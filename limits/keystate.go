@@ -104,10 +104,15 @@ func (s *State) showPair(k *keyState) {
 // name millions.
 func (s *State) sweep(now Time) {
 	for key, k := range s.keys {
-		k.refill(now)
-		full := k.limit.Rate.Per == 0 || k.bucket == Full(k.limit, now)
-		if k.claims == 0 && k.pause <= now && full {
+		if k.idle(now) {
 			delete(s.keys, key)
 		}
 	}
+}
+
+// idle reports whether the key is as if nobody had ever used it.
+func (k *keyState) idle(now Time) bool {
+	k.refill(now)
+	full := k.limit.Rate.Per == 0 || k.bucket == Full(k.limit, now)
+	return k.claims == 0 && k.pause <= now && full
 }

@@ -121,9 +121,9 @@ func savesForTheDear(t *testing.T, m []*member) {
 
 // hostPause empties the bucket, so that no burst follows.
 func hostPause(t *testing.T, m []*member) {
-	until := m[0].Now().Add(20 * time.Millisecond)
+	until := m[0].Now().Add(pause)
 	v := m[0].say(limits.Batch{
-		Pauses: []limits.PauseRequest{{Key: host, Until: until}, {Key: host, Until: until - 15_000}},
+		Pauses: []limits.PauseRequest{{Key: host, Until: until}, {Key: host, Until: until - 50_000}},
 		Claims: []limits.Claim{claim(1, perMinute(5), host), claim(2, slots(1), account)},
 	})
 	expect(t, "the paused host, and another key", []limits.Cause{paused, granted}, causes(v))
@@ -137,7 +137,7 @@ func hostPause(t *testing.T, m []*member) {
 // pairPause holds one account at one host, and touches no bucket.
 func pairPause(t *testing.T, m []*member) {
 	pair := limits.PairKey(host.Name, account.Name)
-	until := m[0].Now().Add(20 * time.Millisecond)
+	until := m[0].Now().Add(pause)
 	of := func(id int) limits.Claim {
 		c := claim(id, perMinute(2), host, account)
 		c.Pair = pair

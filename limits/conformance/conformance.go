@@ -69,8 +69,12 @@ func run(t *testing.T, open Open, members int, tests []test) {
 	}
 }
 
-// patience is how long anything may take that should take milliseconds.
-const patience = 20 * time.Second
+// patience is how long anything may take that should take milliseconds, and pause is
+// what a service asks for: time enough to hear of it on a busy machine.
+const (
+	patience = 20 * time.Second
+	pause    = 200 * time.Millisecond
+)
 
 // member is one process, as a test sees it.
 type member struct {

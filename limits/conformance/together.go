@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"agentlimit/limits"
 )
@@ -57,7 +56,7 @@ func dearIsNotStarved(t *testing.T, m []*member) {
 }
 
 func pauseStopsAll(t *testing.T, m []*member) {
-	until := m[0].Now().Add(20 * time.Millisecond)
+	until := m[0].Now().Add(pause)
 	pair := limits.PairKey(other.Name, account.Name)
 	m[0].say(limits.Batch{Pauses: []limits.PauseRequest{{Key: host, Until: until}, {Key: pair, Until: until}}})
 	of := claim(2, slots(1), other, account)

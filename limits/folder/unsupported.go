@@ -1,0 +1,20 @@
+//go:build !linux
+
+package folder
+
+import (
+	"errors"
+
+	"agentlimit/limits"
+)
+
+var errUnsupported = errors.New("a folder coordinator needs Linux: elsewhere use local or redis")
+
+// Folder cannot be opened on this system.
+type Folder struct{ limits.Coordinator }
+
+// Open returns an error on this system.
+func Open(string, Options) (*Folder, error) { return nil, errUnsupported }
+
+// Look returns an error on this system.
+func Look(string) ([]limits.KeyStatus, error) { return nil, errUnsupported }
