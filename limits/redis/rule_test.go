@@ -21,7 +21,8 @@ import (
 const ms limits.Time = 1000
 
 // TestRule has limits.State and the script decide the same batches of several members
-// at the same moments, and wants the same verdicts, levels and wake-ups.
+// at the same moments, and wants the same verdicts, levels and wake-ups. Of the State
+// too only what is stored lasts from step to step.
 func TestRule(t *testing.T) {
 	s := newServer(t)
 	seeds, steps := uint64(40), 300
@@ -45,7 +46,7 @@ type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	now     limits.Time
-	state   limits.State
+	state   *limits.State
 	members []*actor
 	wakes   *redis.PubSub
 	client  *redis.Client
@@ -66,7 +67,7 @@ type actor struct {
 func newWorld(t *testing.T, s *server, seed uint64) *world {
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 5)), now: 1_700_000_000_000_000, client: s.client,
-		limitOf: make(map[limits.Key]limits.Limit),
+		limitOf: make(map[limits.Key]limits.Limit), state: new(limits.State),
 	}
 	if w.rng.IntN(2) == 0 {
 		w.now = 1_000_000 + w.upTo(10_000 * ms) // buckets are not full yet
@@ -126,14 +127,10 @@ func (w *world) step() {
 	case 0:
 		w.now += w.upTo(20_000 * ms)
 	case 1:
-		w.now = max(w.now-w.upTo(5_000*ms), 1_000_000) // the server's clock was stepped
-	case 2:
 		w.leave(w.members[w.rng.IntN(len(w.members))])
 		return
-	case 3:
-		if !w.crowded {
-			w.changeLimit()
-		}
+	case 2:
+		w.limitOf[w.keys[w.rng.IntN(len(w.keys))]] = w.limit()
 	default:
 		w.now += w.upTo(w.pace)
 	}
@@ -223,6 +220,7 @@ func (w *world) stated(c limits.Claim) limits.Claim {
 func (w *world) decide(a *actor, b *limits.Batch) {
 	w.t.Helper()
 	var want, got limits.Reply
+	w.store()
 	wantErr := w.state.SyncMember(a.name, w.now, b, &want)
 	a.timing.at = w.now
 	err := a.Sync(context.Background(), b, &got)
@@ -277,6 +275,7 @@ func (w *world) compareWakes() {
 }
 
 func (w *world) leave(a *actor) {
+	w.store()
 	w.state.Leave(a.name, w.now)
 	a.timing.at = w.now
 	if _, err := a.speak(context.Background(), &request{Op: "leave"}); err != nil {
@@ -290,21 +289,20 @@ func (w *world) leave(a *actor) {
 	w.decide(a, &limits.Batch{Max: 1})
 }
 
-// changeLimit gives one key other numbers, when nobody waits for any: waiting claims
-// that nothing is kept for are known to the State only.
-func (w *world) changeLimit() {
+// store keeps of the State what is stored of it.
+func (w *world) store() {
+	shared := w.state.Shared(w.now)
+	waiting := &limits.Stored{Members: shared.Members}
+	shared.Members = nil
+	next := new(limits.State)
+	next.Load(&shared, w.now)
 	for _, a := range w.members {
-		var b limits.Batch
-		for i := range a.waiting {
-			if a.asked[a.waiting[i].ID] {
-				b.Withdrawn = append(b.Withdrawn, a.waiting[i].ID)
-			}
-			w.nextID++
-			a.waiting[i].ID = w.nextID
-		}
-		w.decide(a, &b)
+		held := w.state.Held(a.name)
+		next.Load(&held, w.now)
+		next.Load(&limits.Stored{Members: map[string][]limits.StoredClaim{a.name: nil}}, w.now)
 	}
-	w.limitOf[w.keys[w.rng.IntN(len(w.keys))]] = w.limit()
+	next.Load(waiting, w.now)
+	w.state = next
 }
 
 func sorted(m map[limits.ClaimID]limits.Claim) []limits.ClaimID {

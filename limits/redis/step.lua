@@ -20,6 +20,14 @@ local function memberAt(name) return space .. ':member:' .. name end
 
 -- What is stored.
 
+-- idleAt is from when on the key is as if nobody had ever used it.
+local function idleAt(k)
+  if k.claims > 0 then
+    return NEVER
+  end
+  return math.max(k.pause, k.per > 0 and ready(k, k.burst) or 0)
+end
+
 local function loadKey(name, text)
   local f = text and cmsgpack.unpack(text) or {epoch, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, false}
   local k = {
@@ -28,6 +36,9 @@ local function loadKey(name, text)
   }
   if f[1] ~= epoch then -- what was taken since is not known
     k.level, k.last = 0, math.max(k.last, math.min(epoch, now))
+  end
+  if idleAt(k) <= now then
+    k.concurrency, k.tokens, k.per, k.burst, k.pause = 0, 0, 0, 0, 0
   end
   keys[name] = k
   return k
@@ -48,15 +59,15 @@ local function storeKey(k)
     epoch, k.concurrency, k.tokens, k.per, k.burst, k.inUse,
     k.claims, k.level, k.last, k.pause, k.passed, k.saver, k.aside,
   })
-  if text == k.text then
-    return
-  elseif k.claims > 0 then
+  local idle = idleAt(k)
+  if idle <= now then
+    text = nil
+  end
+  if not text and k.text then
+    redis.call('DEL', keyAt(k.name))
+  elseif text and idle == NEVER then
     redis.call('SET', keyAt(k.name), text)
-  elseif k.text or k.pause > 0 or k.per > 0 then
-    local idle = math.max(now, k.pause)
-    if k.per > 0 then
-      idle = math.max(idle, ready(k, k.burst))
-    end
+  elseif text then
     redis.call('SET', keyAt(k.name), text, 'PX', math.ceil((idle - now) / 1000) + 60000)
   end
 end
@@ -64,7 +75,7 @@ end
 -- storeMember also drops the waiting claims that nothing is kept for.
 local function storeMember(m)
   for id, c in pairs(m.waiting) do
-    if c.refs == 0 and c.bypassed == 0 then
+    if c.refs == 0 then
       m.waiting[id] = nil
       forget(c)
     end
