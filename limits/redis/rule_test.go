@@ -289,8 +289,15 @@ func (w *world) leave(a *actor) {
 	w.decide(a, &limits.Batch{Max: 1})
 }
 
-// store keeps of the State what is stored of it.
+// store keeps of the State what is stored of it: twice, since a key that only claims
+// which are not stored need is stored itself the first time.
 func (w *world) store() {
+	for range 2 {
+		w.storeOnce()
+	}
+}
+
+func (w *world) storeOnce() {
 	shared := w.state.Shared(w.now)
 	waiting := &limits.Stored{Members: shared.Members}
 	shared.Members = nil
