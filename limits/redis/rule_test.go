@@ -54,7 +54,7 @@ type world struct {
 	keys    []limits.Key
 	nextID  limits.ClaimID
 	pace    limits.Time
-	crowded bool // few permits, which change hands quickly; who waits seldom asks again
+	crowded bool // one key changes hands quickly, another seldom; who waits seldom asks again
 }
 
 type actor struct {
@@ -152,8 +152,12 @@ func (w *world) newClaim(a *actor) {
 	if w.rng.IntN(3) == 0 {
 		c.Pair = limits.PairKey("a", string(rune('c'+w.rng.IntN(2))))
 	}
-	for _, key := range w.keys {
-		if w.rng.IntN(2) == 0 {
+	needs := w.rng.IntN(1 << len(w.keys))
+	if w.crowded {
+		needs = []int{1, 1, 1, 1, 1, 1, 2, 3}[w.rng.IntN(8)]
+	}
+	for i, key := range w.keys {
+		if needs&(1<<i) != 0 {
 			c.Needs = append(c.Needs, limits.Need{Key: key, Cost: w.rng.Int64N(13)})
 		}
 	}
@@ -168,7 +172,7 @@ func (w *world) batch(a *actor) *limits.Batch {
 	}
 	for _, id := range sorted(a.holding) {
 		switch n := w.rng.IntN(6); {
-		case w.crowded && len(a.holding[id].Needs) > 1 && w.rng.IntN(50) > 0:
+		case w.crowded && a.holding[id].Needs[0].Key == w.keys[1] && w.rng.IntN(50) > 0: // held for long
 		case n == 0:
 			b.Refunds = append(b.Refunds, id)
 		case n <= 2 || w.crowded:
