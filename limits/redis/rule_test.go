@@ -25,12 +25,16 @@ const ms limits.Time = 1000
 // too only what is stored lasts from step to step.
 func TestRule(t *testing.T) {
 	s := newServer(t)
-	seeds, steps := uint64(40), 300
+	seeds := uint64(24)
 	if long() {
 		seeds = 2000
 	}
 	for seed := range seeds {
 		w := newWorld(t, s, seed)
+		steps := 300
+		if w.crowded {
+			steps = 900 // until permits are set aside
+		}
 		for n := 0; n < steps && !t.Failed(); n++ {
 			w.step()
 		}
@@ -109,6 +113,14 @@ func (w *world) close() {
 
 func (w *world) upTo(most limits.Time) limits.Time { return limits.Time(w.rng.Int64N(int64(most))) }
 
+// seldom is below n, and where it is crowded hardly ever 0, 1 or 2.
+func (w *world) seldom(n int) int {
+	if w.crowded {
+		n *= 20
+	}
+	return w.rng.IntN(n)
+}
+
 func (w *world) limit() limits.Limit {
 	l := limits.Limit{Concurrency: w.rng.Int64N(4)}
 	if w.crowded {
@@ -123,7 +135,7 @@ func (w *world) limit() limits.Limit {
 
 // step is one thing that happens.
 func (w *world) step() {
-	switch w.rng.IntN(60) {
+	switch w.seldom(60) {
 	case 0:
 		w.now += w.upTo(20_000 * ms)
 	case 1:
@@ -186,7 +198,7 @@ func (w *world) batch(a *actor) *limits.Batch {
 		}
 		return gone
 	})
-	if w.rng.IntN(25) == 0 {
+	if w.seldom(25) == 0 {
 		keys := append(slices.Clone(w.keys), limits.PairKey("a", "c"), limits.PairKey("a", "d"))
 		b.Pauses = append(b.Pauses, limits.PauseRequest{Key: keys[w.rng.IntN(len(keys))], Until: w.now + w.upTo(500*ms) - 100*ms})
 	}
