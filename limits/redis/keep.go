@@ -27,14 +27,14 @@ func (r *Redis) keep(wakes *redis.PubSub) {
 		case <-messages:
 			r.signal()
 		case <-ticker.C:
-			r.look(ctx)
+			r.tick(ctx)
 		}
 	}
 }
 
-// look renews the lease if it is time, and looks for what no wake-up came for. While
+// tick renews the lease if it is time, and looks for what no wake-up came for. While
 // somebody else speaks to Redis there is no need.
-func (r *Redis) look(ctx context.Context) {
+func (r *Redis) tick(ctx context.Context) {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()

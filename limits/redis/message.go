@@ -57,8 +57,8 @@ type claim struct {
 	Costs    []int64        `json:"costs"`
 	Limits   []limit        `json:"limits,omitempty"` // of what is held only
 	Pair     string         `json:"pair,omitempty"`
-	Priority int64          `json:"priority"`
-	Deadline limits.Time    `json:"deadline"`
+	Priority int64          `json:"priority,omitempty"`
+	Deadline limits.Time    `json:"deadline,omitempty"` // 0 for none
 	Since    limits.Time    `json:"since"`
 	Seq      int64          `json:"seq"`
 	Behind   int            `json:"behind,omitempty"`
@@ -84,7 +84,10 @@ func newRequest(batch *limits.Batch) *request {
 func (q *request) claim(c *limits.Claim) claim {
 	out := claim{
 		ID: c.ID, Keys: make([]string, len(c.Needs)), Costs: make([]int64, len(c.Needs)),
-		Priority: c.Rank.Priority, Deadline: min(c.Rank.Deadline, most), Since: c.Rank.Since, Seq: c.Rank.Seq, Behind: c.Behind,
+		Priority: c.Rank.Priority, Since: c.Rank.Since, Seq: c.Rank.Seq, Behind: c.Behind,
+	}
+	if c.Rank.Deadline < most {
+		out.Deadline = max(c.Rank.Deadline, 1)
 	}
 	for i, n := range c.Needs {
 		at, known := q.index[n.Key]

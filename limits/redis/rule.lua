@@ -334,6 +334,9 @@ local function leaveQueues(c)
 end
 
 local function leave(c)
+  if c.refs == 0 then
+    return
+  end
   leaveQueues(c)
   for i = 1, #c.keys do
     local k = keys[c.keys[i]]

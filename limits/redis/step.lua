@@ -110,6 +110,12 @@ local function write(field, value)
   written[#written + 1], written[#written + 2] = field, value
 end
 
+-- grant returns what is stored of a granted claim.
+local function grant(text)
+  local names, costs = cmsgpack.unpack(text)
+  return {keys = names, costs = costs}
+end
+
 -- Epoch and leases.
 
 local function extendAll()
@@ -141,7 +147,7 @@ local function depart(name)
   local all = redis.call('HGETALL', memberAt(name))
   for i = 1, #all, 2 do
     if tonumber(all[i]) then
-      giveBack(cmsgpack.unpack(all[i + 1]), false)
+      giveBack(grant(all[i + 1]), false)
     end
   end
   for _, c in pairs(m.waiting) do
@@ -181,7 +187,7 @@ local function join()
       end
       k.claims, k.inUse = k.claims + 1, k.inUse + 1
     end
-    grants[c.id] = cmsgpack.pack({keys = c.keys, costs = c.costs})
+    grants[c.id] = cmsgpack.pack(c.keys, c.costs)
     write(c.id, grants[c.id])
   end
 end
@@ -236,7 +242,7 @@ local function userOf(name)
         claims[#claims + 1] = c
       end
       for i = 1, #all, 2 do
-        claims[#claims + 1] = tonumber(all[i]) and cmsgpack.unpack(all[i + 1]) or nil
+        claims[#claims + 1] = tonumber(all[i]) and grant(all[i + 1]) or nil
       end
       for _, c in ipairs(claims) do
         if placeOf(c, name) > 0 then user = other end
@@ -258,7 +264,7 @@ end
 
 local function giveBackID(id, refund)
   if grants[id] then
-    giveBack(cmsgpack.unpack(grants[id]), refund)
+    giveBack(grant(grants[id]), refund)
     grants[id], removed[#removed + 1] = false, id
   end
 end
@@ -287,6 +293,7 @@ end
 local function enter(c)
   local old = self.waiting[c.id]
   c.member, c.cause, c.bypassed, c.due, c.refs = self.name, GRANTED, 0, 0, 0
+  c.priority, c.deadline = c.priority or 0, c.deadline or NEVER
   if old then
     leaveQueues(old)
     for i = 1, #old.keys do
@@ -300,8 +307,12 @@ local function enter(c)
   end
   for i = 1, #c.keys do
     local k = touch(c.keys[i])
-    if not sameLimit(k, k.asked) then
-      adopt(k, k.asked)
+    local l = k.asked
+    if l then -- the batch's first claim on the key
+      k.asked = nil
+      if not sameLimit(k, l) then
+        adopt(k, l)
+      end
     end
     k.claims = k.claims + 1
   end
@@ -321,7 +332,7 @@ local function answer(c, free)
   if v.cause == GRANTED then
     take(c)
     self.waiting[c.id] = nil
-    grants[c.id] = cmsgpack.pack({keys = c.keys, costs = c.costs})
+    grants[c.id] = cmsgpack.pack(c.keys, c.costs)
     write(c.id, grants[c.id])
   elseif v.key then
     wait(c, v)
