@@ -16,6 +16,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
+	"agentlimit/limits/redis"
 	"agentlimit/runner"
 	"agentlimit/runner/call"
 )
@@ -99,8 +100,11 @@ func (p *program) meet(ctx context.Context, m meeting) (limits.Coordinator, erro
 	return c, nil
 }
 
-func (p *program) open(_ context.Context, m meeting) (limits.Coordinator, error) {
+func (p *program) open(ctx context.Context, m meeting) (limits.Coordinator, error) {
 	warn := func(text string) { p.voice.note(slog.LevelWarn, text) }
+	if m.redis != "" {
+		return redis.Open(ctx, m.redis, redis.Options{Say: warn})
+	}
 	return folder.Open(m.folder, folder.Options{Warn: warn})
 }
 

@@ -23,6 +23,7 @@ var below = map[string][]string{
 	"limits":             nil,
 	"limits/conformance": {"limits"},
 	"limits/folder":      {"limits"},
+	"limits/redis":       {"limits"},
 	"jobspec":            {"limits"},
 	"runner/results":     {"limits"},
 	"runner/audit":       {"limits", "runner/results"},
@@ -32,7 +33,7 @@ var below = map[string][]string{
 	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"runner/plan":        {"limits", "jobspec", "runner/results", "runner/call", "runner"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner/report", "runner", "runner/plan", "limits/folder"},
+		"runner/report", "runner", "runner/plan", "limits/folder", "limits/redis"},
 	"": {"cmd"},
 }
 

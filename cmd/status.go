@@ -13,6 +13,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
+	"agentlimit/limits/redis"
 	"agentlimit/runner/results"
 )
 
@@ -74,7 +75,12 @@ func (p *program) status(ctx context.Context, o *statusOptions) error {
 }
 
 // look returns what a shared coordinator knows.
-func look(_ context.Context, m meeting) ([]limits.KeyStatus, error) { return folder.Look(m.folder) }
+func look(ctx context.Context, m meeting) ([]limits.KeyStatus, error) {
+	if m.redis != "" {
+		return redis.Look(ctx, m.redis)
+	}
+	return folder.Look(m.folder)
+}
 
 func (p *program) showStatus(o *statusOptions, keys []limits.KeyStatus, at time.Time) error {
 	if o.format == "json" {
