@@ -112,7 +112,7 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 		return &own{err}
 	}
 	defer c.Close()
-	soft, _, by, release := p.takeSignals(ctx, func() {})
+	soft, kill, by, release := p.takeSignals(ctx, func() {})
 	defer release()
 	command := &call.Foreground{
 		Config: call.Config{Coordinator: o.meeting.id(), Held: o.meeting.parentKeys()},
@@ -124,7 +124,7 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 	cfg := o.runOptions.Config
 	cfg.Source, cfg.Limits, cfg.Coordinator, cfg.Caller = spec.Source, spec.Limits.For, c, command
 	cfg.Records, cfg.Stats, cfg.Global = &record, runner.NewStats(spec.Limits.For), 1
-	cfg.Kill, cfg.Grace, cfg.LostTold = context.Background(), 1<<62, p.sayLost
+	cfg.Kill, cfg.Grace, cfg.LostTold = kill, 1<<62, p.sayLost
 	if o.verbose {
 		tell, told := p.voice.pauses()
 		defer told()

@@ -123,6 +123,9 @@ func (s *session) chooseCoordinator(ctx context.Context) (err error) {
 	s.Coordinator = limits.NewLocal()
 	if s.meeting != (meeting{}) {
 		s.LostTold = s.sayLost
+		if s.Lost == runner.LostCancel {
+			s.Beat = 2 * time.Second
+		}
 		s.Coordinator, err = s.meet(ctx, s.meeting)
 	}
 	return err

@@ -32,8 +32,9 @@ type Coordinator interface {
 type Inheritor interface {
 	// Inherit returns a file for the command to inherit, as in
 	// [os/exec.Cmd].ExtraFiles; this process closes it once the command has
-	// started, or could not be. It is for a claim that is granted, and once only.
-	Inherit(id ClaimID) (*os.File, error)
+	// started, or could not be. It is for a claim that is granted, and once only. It
+	// waits for other processes only while ctx is not done.
+	Inherit(ctx context.Context, id ClaimID) (*os.File, error)
 }
 
 // Batch is one call to a [Coordinator]. The zero Batch says nothing.

@@ -29,6 +29,9 @@ type Config struct {
 	// by the goroutine that runs everything; nil: nobody.
 	Lost     LostPolicy
 	LostTold func(error)
+	// Beat is how often to ask the coordinator even if there is nothing to say, so that
+	// its loss is met in time; 0: never.
+	Beat time.Duration
 	// Kill, when done, ends every attempt under way at once.
 	Kill context.Context
 

@@ -18,7 +18,7 @@ import (
 func (r *run) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var lastCalls <-chan time.Time
+	var lastCalls, lastAsk <-chan time.Time
 	stop, kill := ctx.Done(), r.cfg.Kill.Done()
 	r.readAhead(stop)
 	for {
@@ -48,6 +48,9 @@ func (r *run) loop(ctx context.Context) {
 			lastCalls = time.After(max(0, r.cfg.Grace-lastCall))
 		case <-lastCalls:
 			r.cancelCalls(errStopped)
+			lastAsk = time.After(lastCall)
+		case <-lastAsk: // a coordinator that does not answer may not hold up the end
+			r.cancelAsks()
 		case <-kill:
 			kill, stop = nil, nil
 			r.stop()
@@ -163,6 +166,7 @@ func (r *run) take(job *jobspec.Job) {
 // given up, and what can start is asked for.
 func (r *run) settle() {
 	r.schedule.Tick(r.cfg.Coordinator.Now())
+	r.keepLease(r.cfg.Coordinator.Now())
 	r.deferred()
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
 	if r.asking || r.cfg.Coordinator.Now() < r.askAt {
@@ -172,7 +176,11 @@ func (r *run) settle() {
 	if r.stopped || len(r.unwritten) > maxUnwritten {
 		free = 0
 	}
-	if batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free); batch != nil {
+	batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free)
+	if r.beating = batch == nil && r.beatDue(); r.beating {
+		batch = &limits.Batch{}
+	}
+	if batch != nil {
 		r.asking = true
 		r.batches <- batch
 	}
@@ -181,7 +189,7 @@ func (r *run) settle() {
 // arm sets the timer to when the schedule has something to do next.
 func (r *run) arm(timer *time.Timer) {
 	now := r.cfg.Coordinator.Now()
-	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now), r.nextTry(now))
+	next := min(r.schedule.Next(), r.tellEnded(now), r.watchWaits(now), r.nextTry())
 	timer.Reset(max(0, next.Sub(r.cfg.Coordinator.Now())))
 }
 
@@ -189,11 +197,15 @@ func (r *run) arm(timer *time.Timer) {
 func (r *run) answered(err error) {
 	r.asking = false
 	if err != nil {
-		r.schedule.Unanswered()
+		if !r.beating {
+			r.schedule.Unanswered()
+		}
 		r.unanswered(err)
 		return
 	}
-	r.found()
+	if r.found(); r.beating {
+		return
+	}
 	r.schedule.Answer(&r.reply)
 	for _, start := range r.schedule.Started() {
 		if r.stopped { // the grant came after the stop: it is given back whole

@@ -21,6 +21,10 @@ var errLease = errors.New("the coordinator was lost for longer than it keeps per
 
 // unanswered takes the error of a batch.
 func (r *run) unanswered(err error) {
+	if r.stopped && r.asks.Err() != nil { // what was to be given back comes back by Close
+		r.askAt = limits.Never
+		return
+	}
 	lost, back := errors.AsType[*limits.Lost](err)
 	if !back || r.cfg.Lost == LostStop {
 		r.askAt = limits.Never
@@ -31,12 +35,17 @@ func (r *run) unanswered(err error) {
 		r.cfg.LostTold(lost.Err)
 	}
 	r.lost = lost
-	now := r.cfg.Coordinator.Now()
-	r.askAt = now.Add(tryAgain/2 + rand.N(tryAgain/2))
-	if r.cfg.Lost == LostCancel && now >= lost.Until {
-		r.cancelCalls(errLease)
-		r.fail(fmt.Errorf("ask the coordinator: %w", err))
+	r.askAt = r.cfg.Coordinator.Now().Add(tryAgain/2 + rand.N(tryAgain/2))
+}
+
+// keepLease ends what runs when others may have its permits by now.
+func (r *run) keepLease(now limits.Time) {
+	if r.lost == nil || r.cfg.Lost != LostCancel || now < r.lost.Until {
+		return
 	}
+	r.lost.Until = limits.Never // once
+	r.cancelCalls(errLease)
+	r.fail(fmt.Errorf("ask the coordinator: %w", r.lost))
 }
 
 // found notes that the coordinator answers.
@@ -47,11 +56,32 @@ func (r *run) found() {
 	r.lost, r.askAt = nil, 0
 }
 
-// nextTry returns when a lost coordinator is to be asked again, or attempts are to
-// be ended; never if it is not lost.
-func (r *run) nextTry(now limits.Time) limits.Time {
-	if r.lost == nil || r.asking {
-		return limits.Never
+// beatDue reports whether the coordinator is to be asked though there is nothing to
+// say.
+func (r *run) beatDue() bool {
+	now := r.cfg.Coordinator.Now()
+	if r.cfg.Beat == 0 || now < r.beatAt {
+		return false
 	}
-	return max(now, r.askAt)
+	r.beatAt = now.Add(r.cfg.Beat)
+	return true
+}
+
+// nextTry returns when the coordinator is to be asked without news, or attempts are
+// to be ended; never if that is not to be.
+func (r *run) nextTry() limits.Time {
+	next := limits.Never
+	if r.cfg.Beat > 0 && !r.asking {
+		next = max(r.beatAt, r.askAt)
+	}
+	if r.lost == nil {
+		return next
+	}
+	if !r.asking {
+		next = min(next, r.askAt)
+	}
+	if r.cfg.Lost == LostCancel {
+		next = min(next, r.lost.Until)
+	}
+	return next
 }

@@ -35,6 +35,10 @@ func Run(ctx context.Context, cfg Config) error {
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	r.calls, r.cancelCalls = calls, cancel
+	asks, cancelAsks := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelAsks()
+	r.asks, r.cancelAsks = asks, cancelAsks
+	defer context.AfterFunc(cfg.Kill, cancelAsks)()
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
 	for _, p := range cfg.Pauses {
 		r.schedule.Pause(p.Key, p.Until, r.began)
@@ -90,6 +94,8 @@ type run struct {
 
 	calls       context.Context         // of the attempts under way
 	cancelCalls context.CancelCauseFunc // may be used by any goroutine
+	asks        context.Context         // of the batches under way
+	cancelAsks  context.CancelFunc
 	workers     errgroup.Group
 	hired       int // workers
 
@@ -107,6 +113,8 @@ type run struct {
 	reply    limits.Reply // the loop's, but speak's while asking
 	asking   bool         // a batch is under way
 	lost     *limits.Lost // the coordinator cannot be reached; nil: it can
+	beating  bool         // that batch says nothing
+	beatAt   limits.Time  // when to ask even so
 	askAt    limits.Time  // when to try again; of a coordinator that failed, never
 	allRead  bool
 	stopped  bool // nothing starts any more
@@ -160,7 +168,7 @@ func (r *run) read() {
 // speak carries batches to the coordinator.
 func (r *run) speak() error {
 	for batch := range r.batches {
-		r.replies <- r.cfg.Coordinator.Sync(r.calls, batch, &r.reply)
+		r.replies <- r.cfg.Coordinator.Sync(r.asks, batch, &r.reply)
 	}
 	return nil
 }

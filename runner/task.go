@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -103,7 +104,7 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 		a.Keys = append(a.Keys, call.KeyWord(key))
 	}
 	if in, ok := r.cfg.Coordinator.(limits.Inheritor); ok && t.job.Exec != nil {
-		a.Permit = func() (*os.File, error) { return in.Inherit(t.start.Claim) }
+		a.Permit = func(ctx context.Context) (*os.File, error) { return in.Inherit(ctx, t.start.Claim) }
 	}
 	if r.cfg.Sending != nil && !idempotent(t.job) {
 		a.Sending = func() error { return r.cfg.Sending(t.job) }

@@ -14,11 +14,11 @@ import (
 // as in [os/exec.Cmd].ExtraFiles, and then to be closed. The claim counts as long as
 // any process has it open, should this one be killed; not if the command closes the
 // files it inherits. Once the claim is released, it counts no longer.
-func (f *Folder) Inherit(id limits.ClaimID) (*os.File, error) {
+func (f *Folder) Inherit(ctx context.Context, id limits.ClaimID) (*os.File, error) {
 	if f.isClosed() {
 		return nil, os.ErrClosed
 	}
-	if err := f.dir.enter(context.Background()); err != nil {
+	if err := f.dir.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer f.dir.exit()

@@ -198,16 +198,16 @@ func TestAStoppedHolderKeepsItsPermit(t *testing.T) {
 
 func TestInheritWantsAHeldClaim(t *testing.T) {
 	f := mustOpen(t, t.TempDir())
-	if lock, err := f.Inherit(1); err == nil {
+	if lock, err := f.Inherit(context.Background(), 1); err == nil {
 		t.Errorf("Inherit of nothing = %v, want an error", lock)
 	}
 	ask(t, f, onlyClaim(1))
-	lock, err := f.Inherit(1)
+	lock, err := f.Inherit(context.Background(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if lock, err := f.Inherit(1); err == nil {
+	if lock, err := f.Inherit(context.Background(), 1); err == nil {
 		t.Errorf("a second Inherit = %v, want an error", lock)
 	}
 }

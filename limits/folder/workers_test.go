@@ -133,7 +133,7 @@ func holder(path string) error {
 	if err := f.Sync(context.Background(), &limits.Batch{Max: 1, Claims: []limits.Claim{onlyClaim(1)}}, &reply); err != nil {
 		return err
 	}
-	lock, err := f.Inherit(1)
+	lock, err := f.Inherit(context.Background(), 1)
 	if err != nil {
 		return err
 	}

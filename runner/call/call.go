@@ -58,7 +58,7 @@ type Attempt struct {
 	Sending func() error
 	// Permit returns a file for the command to inherit, so that its permit counts as
 	// long as it lives; nil: there is none.
-	Permit func() (*os.File, error)
+	Permit func(context.Context) (*os.File, error)
 	// Stdout and Stderr are given what the command writes, and the former the body of
 	// an answer, whole and with its secrets, while it comes; nil: nobody. Their errors
 	// are for themselves to keep.

@@ -35,7 +35,7 @@ func (c *Client) run(ctx context.Context, t *attempt, stdout *capture) error {
 	feedback := c.feedbackPath()
 	cmd := c.command(ctx, t.Attempt, feedback)
 	cmd.Cancel = func() error { ended = true; return t.end(cmd.Process, c.cfg.Grace) }
-	out, errs, err := t.start(cmd, stdout, stderr)
+	out, errs, err := t.start(ctx, cmd, stdout, stderr)
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), cannot("spawn", "start command", err))
 	}
@@ -152,7 +152,7 @@ func takeFeedback(path string) *Hint {
 }
 
 // start starts cmd. An input that is not given is empty.
-func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stream, err error) {
+func (t *attempt) start(ctx context.Context, cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stream, err error) {
 	x := t.Job.Exec
 	if len(x.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(x.Stdin)
@@ -174,7 +174,7 @@ func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stre
 	}
 	defer errs.w.Close()
 	cmd.Stdout, cmd.Stderr = out.w, errs.w
-	done, err := passPermit(cmd, t.Attempt)
+	done, err := passPermit(ctx, cmd, t.Attempt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,13 +187,13 @@ func (t *attempt) start(cmd *exec.Cmd, stdout, stderr *capture) (out, errs *stre
 
 // passPermit has the command inherit its permit, if it can. Done is to be called when
 // the command was started, or could not be.
-func passPermit(cmd *exec.Cmd, a Attempt) (done func(), err error) {
+func passPermit(ctx context.Context, cmd *exec.Cmd, a Attempt) (done func(), err error) {
 	if a.Permit == nil {
 		return func() {}, nil
 	}
-	permit, err := a.Permit()
+	permit, err := a.Permit(ctx)
 	if err != nil {
-		return nil, fail(Broken, "spawn", "pass the permit on: %w", err)
+		return nil, cannot("spawn", "pass the permit on", err)
 	}
 	cmd.ExtraFiles = []*os.File{permit}
 	return func() { permit.Close() }, nil

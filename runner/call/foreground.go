@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// killAfter is how long a command whose time is over has between TERM and KILL.
+const killAfter = 3 * time.Second
+
 // Foreground is a [Caller] for one attempt of one command, which has the given
 // streams and whatever signals this process gets. Nothing is recorded of what it
 // writes.
@@ -27,38 +30,35 @@ type Foreground struct {
 // Call runs the command to its end, whatever happens to ctx: a signal may stop what
 // waits, but what runs decides itself. What it says of when to come back is a hint
 // for others; it is not called again.
-func (f *Foreground) Call(_ context.Context, a Attempt) Outcome {
+func (f *Foreground) Call(ctx context.Context, a Attempt) Outcome {
 	c := New(f.Config)
 	defer c.Close()
 	c.environ = os.Environ()
 	feedback := c.feedbackPath()
-	f.Err = f.run(c, a, feedback)
+	f.Err = f.run(ctx, c, a, feedback)
 	return Outcome{Kind: OK, Hint: takeFeedback(feedback)}
 }
 
 // Close does nothing.
 func (f *Foreground) Close() {}
 
-func (f *Foreground) run(c *Client, a Attempt, feedback string) error {
+func (f *Foreground) run(ctx context.Context, c *Client, a Attempt, feedback string) error {
 	argv := a.Job.Exec.Argv
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = f.Stdin, f.Stdout, f.Stderr, c.environment(a, feedback)
-	done, err := passPermit(cmd, a)
+	done, err := passPermit(ctx, cmd, a)
 	if err != nil {
 		return err
 	}
 	defer done()
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM)
-	if !f.Terminal {
-		signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
-	}
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	ended := make(chan struct{})
-	go passOn(signals, cmd.Process, a.Job.Timeout, ended)
+	go f.passOn(signals, cmd.Process, a.Job.Timeout, ended)
 	_ = cmd.Wait() // it is in the state
 	close(ended)
 	f.State = cmd.ProcessState
@@ -66,17 +66,22 @@ func (f *Foreground) run(c *Client, a Attempt, feedback string) error {
 }
 
 // passOn passes signals on to a command, and ends it when its time is over.
-func passOn(signals <-chan os.Signal, p *os.Process, timeout time.Duration, ended <-chan struct{}) {
-	var over <-chan time.Time // never
+func (f *Foreground) passOn(signals <-chan os.Signal, p *os.Process, timeout time.Duration, ended <-chan struct{}) {
+	var over, kill <-chan time.Time // never
 	if timeout > 0 {
 		over = time.After(timeout)
 	}
 	for {
 		select {
 		case s := <-signals:
-			_ = p.Signal(s) // it may be gone
+			if s == syscall.SIGTERM || !f.Terminal {
+				_ = p.Signal(s) // it may be gone
+			}
 		case <-over:
 			_ = p.Signal(syscall.SIGTERM)
+			kill = time.After(killAfter)
+		case <-kill:
+			_ = p.Kill()
 		case <-ended:
 			return
 		}
