@@ -66,7 +66,7 @@ func (d *decoder) filePath(n *node, as use) string {
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
 	d.recent = d.recent[:0]
-	if as == asTyped || !strings.Contains(s, "${") {
+	if as == asTyped || !strings.Contains(s, "${") || n.key == "shell" && n == d.root.get("exec").get("shell") {
 		return s
 	}
 	var b, plain strings.Builder // plain: without what was put in
