@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // longestEscape is how many bytes a byte takes at most in what a needle is found
@@ -48,9 +49,8 @@ func needlesOf(secret string) []needle {
 func newNeedle(text string, wraps bool) needle {
 	n := needle{text: text, wraps: wraps, plain: strings.ReplaceAll(text, `\`, "")}
 	if n.plain != "" && (wraps || strings.Trim(text, unescaped) != "") {
-		first := []rune(n.plain)[:1]
-		n.starts = `%\` + string(first)
-		if first[0] == ' ' {
+		_, size := utf8.DecodeRuneInString(n.plain)
+		if n.starts = `%\` + n.plain[:size]; n.plain[0] == ' ' {
 			n.starts += "+"
 		}
 	}
