@@ -109,16 +109,15 @@ func FuzzRedact(f *testing.F) {
 
 // TestRedactIsQuick has texts that come near a secret again and again.
 func TestRedactIsQuick(t *testing.T) {
-	secret := "((((((((" + strings.Repeat("(", 32) + ")"
-	r := redactorOf(secret, strings.Repeat(`\`, 9)+"(x)")
+	r := redactorOf("(((((((()", strings.Repeat(`\`, 9)+"(x)")
 	for _, piece := range []string{`\`, "%5C", "%", "(", `(\`, "%28", `\u0028`} {
-		text := strings.Repeat(piece, 64<<10/len(piece))
+		text := strings.Repeat(piece, 256<<10/len(piece))
 		began := time.Now()
 		if got, hit := r.body(text, len(text)); hit || got != text {
 			t.Errorf("body of %q again and again = %.50q, %v", piece, got, hit)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("body of 64 KiB of %q took %v", piece, took)
+		if took := time.Since(began); took > 10*time.Second { // it would be minutes
+			t.Errorf("body of 256 KiB of %q took %v", piece, took)
 		}
 	}
 }
