@@ -18,7 +18,7 @@ const longestEscape = 6
 type needle struct {
 	text   string
 	plain  string // text without backslashes, of which a string may have any number
-	starts string // the characters that an escaped text may begin with; empty: it is never escaped
+	starts string // the characters that it may begin with, escaped; empty: it is never escaped
 	wraps  bool   // it is base64, and may have line breaks in it, which are blanks in headers
 }
 
@@ -50,7 +50,11 @@ func newNeedle(text string, wraps bool) needle {
 	n := needle{text: text, wraps: wraps, plain: strings.ReplaceAll(text, `\`, "")}
 	if n.plain != "" && (wraps || strings.Trim(text, unescaped) != "") {
 		_, size := utf8.DecodeRuneInString(n.plain)
-		if n.starts = `%\` + n.plain[:size]; n.plain[0] == ' ' {
+		n.starts = n.plain[:size]
+		if !strings.Contains(unescaped, n.starts) {
+			n.starts += `%\`
+		}
+		if n.plain[0] == ' ' {
 			n.starts += "+"
 		}
 	}
