@@ -21,7 +21,7 @@ func redactorOf(secret ...string) *redactor {
 }
 
 func TestRedactSpellings(t *testing.T) {
-	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x"} {
+	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x", `a%2Fb%25"c`} {
 		r := redactorOf(secret)
 		html, _ := json.Marshal(secret)
 		for name, text := range map[string]string{
