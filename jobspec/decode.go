@@ -29,10 +29,11 @@ type decoder struct {
 	inDefaults bool
 	faults     int // how many there were, of which errs may have the first only
 
-	// For a rewrite: the working folder, empty if there is none to be, and what to
-	// write for texts of the job that would not be read again as they are.
+	// For a rewrite: the working folder, empty if there is none to be, what to write
+	// for texts of the job that would not be read again as they are, and what else.
 	folder  string
 	retyped map[*node]string
+	dollar  bool // the job needs theDollar
 
 	// Kept from job to job, to be used again:
 	buffer  []byte

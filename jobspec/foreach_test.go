@@ -260,6 +260,8 @@ jobs:
 - id: "t-${item:b}"
   for_each: {csv: rows.csv}
   exec: {env: {shell: "${item:a}"}}
+- for_each: {values: [{a: "$", b: "{env:TOKEN}"}]}
+  exec: {argv: [echo, "${item:a}${item:b} ${item:a}{x} ${HOME} $${item:a}"]}
 `})
 	s, err := jobspec.Load(jobspec.Options{Files: []string{"sub/jobs.yaml"}, Written: true, Env: environment})
 	if err != nil {

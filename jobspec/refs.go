@@ -70,16 +70,19 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		return s
 	}
 	var b, plain strings.Builder // plain: without what was put in
+	kept := ""                   // in front of b, as it is to be typed
 	for {
 		text, rest, found := strings.Cut(s, "${")
 		plain.WriteString(text)
-		if !found {
+		if !found && as == forRewrite {
+			return kept + escape(b.String()+text)
+		} else if !found {
 			b.WriteString(text)
 			return b.String()
 		}
 		source, _, colon := strings.Cut(rest, ":")
 		literal := strings.HasSuffix(text, "$")
-		if literal && as != forRewrite {
+		if literal {
 			text = text[:len(text)-1]
 		}
 		b.WriteString(text)
@@ -90,8 +93,13 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
 		value, err := d.reference(n, ref, plain.String(), as)
-		if err == nil && !closed {
+		switch stays := as == forRewrite && source != "item"; {
+		case err != nil:
+		case !closed:
 			err = errors.New("want a closing }")
+		case stays:
+			kept, value = kept+d.escapeBefore(b.String())+value, ""
+			b.Reset()
 		}
 		if err != nil {
 			d.failReference(n, ref, err)
@@ -104,6 +112,18 @@ func (d *decoder) expand(n *node, s string, as use) string {
 
 // escape returns the text that expand makes s of.
 func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
+// theDollar is put in for "$" in front of a reference, with which it would be a
+// literal, where a job is written with a row for it.
+const theDollar = "${item:value}"
+
+// escapeBefore is escape for a text in front of a reference.
+func (d *decoder) escapeBefore(s string) string {
+	text := strings.TrimRight(escape(s), "$")
+	dollars := len(escape(s)) - len(text)
+	d.dollar = d.dollar || dollars > 0
+	return text + strings.Repeat(theDollar, dollars)
+}
 
 // errLater is the error of an item in the defaults, which jobs with rows have.
 var errLater = errors.New("known with each row only")
@@ -187,9 +207,6 @@ func (d *decoder) itemValue(n *node, name, plain string, as use) (string, error)
 		return "", fmt.Errorf("the item %q cannot be part of a path", value)
 	default:
 		value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
-	}
-	if as == forRewrite {
-		return escape(value), nil
 	}
 	return value, fits(value, "item", as)
 }

@@ -102,14 +102,14 @@ func expanded(typed string, values map[string]string) (string, bool) {
 func FuzzReferences(f *testing.F) {
 	for _, typed := range []string{
 		"${item:f}", "<${item:f}-${var:v}>", "$${item:f}", "$$${item:f}", "$$$${var:v}", "${x:-${var:v}}", "${item:f", "${env:TOKEN}${item:f}",
-		"${env:}", "${env:NONE}", "${job:id}", "${job:x}", "${item:f}${", "$", "${HOME}", "${ item:f}", "${item:g}", "${item:f}{x}",
+		"${env:}", "${env:NONE}", "${job:id}", "${job:x}", "${item:f}${", "$", "${HOME}", "${ item:f}", "${item:g}", "${item:f}{x}", "${item:f}${item:f}{env:TOKEN}", "${item:f}${env:TOKEN}",
 	} {
-		for _, value := range hostile[:16] {
+		for _, value := range append([]string{"$", "$$", "{env:TOKEN}"}, hostile[:16]...) {
 			f.Add(typed, value)
 		}
 	}
 	f.Fuzz(func(t *testing.T, typed, value string) {
-		if strings.Contains(typed, "${file:") || value == "" || !utf8.ValidString(typed+value) || strings.Contains(typed+value, "\x00") || len(typed+value) > 50_000 {
+		if strings.Contains(typed, "${file:") || value == "" || !utf8.ValidString(typed+" "+value) || strings.Contains(typed+value, "\x00") || len(typed+value) > 50_000 {
 			return
 		}
 		values := map[string]string{"item:f": value, "var:v": value, "job:id": "the-id"}
