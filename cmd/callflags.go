@@ -118,7 +118,7 @@ func readLimit(entry map[string]any, s string) error {
 		return err
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
+	if err != nil || n < 1 || strconv.Itoa(n) != text { // a file takes no 04
 		return fmt.Errorf("%q: want a number of calls at once, a rate such as 10/s, or burst=20", s)
 	}
 	entry[field] = n

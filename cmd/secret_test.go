@@ -5,7 +5,6 @@ package cmd_test
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"io"
 	"io/fs"
 	"log"
@@ -17,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,80 +45,6 @@ const (
 	// marker is in the environment, and no job names it.
 	marker = "marker-of-the-environment"
 )
-
-// spelled are the ways in which a server or a command may give a secret back.
-func spelled(s string) []string {
-	js, _ := json.Marshal(s)
-	inJSON := string(js[1 : len(js)-1])
-	twice, _ := json.Marshal(inJSON)
-	lower := regexp.MustCompile(`%[0-9A-F]{2}`).ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower)
-	wrapped := base64.StdEncoding.EncodeToString([]byte(s))
-	for at := 76; at < len(wrapped); at += 77 {
-		wrapped = wrapped[:at] + "\n" + wrapped[at:]
-	}
-	all := []string{
-		s, url.QueryEscape(s), url.PathEscape(s), (&url.URL{Path: s}).EscapedPath(), lower,
-		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*", "+", "%20").Replace(url.QueryEscape(s)), // as JavaScript
-		strings.ReplaceAll(url.QueryEscape(s), "%2F", "/"),                                                                      // as Python
-		inJSON, strings.ReplaceAll(inJSON, "/", `\/`), strconv.QuoteToASCII(s), string(twice),
-		regexp.MustCompile(`["<>&'+]`).ReplaceAllStringFunc(strings.ReplaceAll(s, `\`, `\\`), func(c string) string { return `\u00` + strings.ToUpper(strconv.FormatInt(int64(c[0]), 16)) }), // as .NET
-		strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(s)), "/", `\/`), wrapped,
-	}
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		for _, user := range []string{"", "u:", "me:"} {
-			all = append(all, enc.EncodeToString([]byte(user+s)), url.QueryEscape(enc.EncodeToString([]byte(user+s))))
-		}
-	}
-	return all
-}
-
-// peeled returns texts in which a secret of text stands as it is, whatever it was
-// encoded with. It shares no code with what takes secrets out.
-func peeled(text string) []string {
-	all := []string{text}
-	for range 3 { // JSON within JSON within JSON
-		text = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)`).ReplaceAllStringFunc(text, func(s string) string {
-			if n, err := strconv.ParseUint(s[min(2, len(s)):], 16, 32); err == nil && (s[1] == 'u' || s[1] == 'x') {
-				return string(rune(n))
-			}
-			return strings.NewReplacer("n", "\n", "r", "\r", "t", "\t").Replace(s[1:])
-		})
-		all = append(all, text)
-	}
-	for _, text := range all[:4] {
-		text = regexp.MustCompile(`%[0-9a-fA-F]{2}`).ReplaceAllStringFunc(text, func(s string) string {
-			n, _ := strconv.ParseUint(s[1:], 16, 8)
-			return string([]byte{byte(n)})
-		})
-		all = append(all, text, strings.ReplaceAll(text, "+", " "))
-	}
-	for _, text := range slices.Clone(all) {
-		text = strings.NewReplacer("-", "+", "_", "/", "\n", "", `\n`, "").Replace(text)
-		for _, run := range regexp.MustCompile(`[0-9A-Za-z+/]{8,}`).FindAllString(text, -1) {
-			for skip := range 4 {
-				rest := run[skip:]
-				for cut := range 4 {
-					plain, _ := base64.RawStdEncoding.DecodeString(rest[:max(0, len(rest)-cut)])
-					all = append(all, string(plain))
-				}
-			}
-		}
-	}
-	return all
-}
-
-// wantNoSecret looks for all that must not be in a text.
-func wantNoSecret(t *testing.T, where, text string, secrets map[string]string) {
-	t.Helper()
-	for _, plain := range peeled(text) {
-		for name, secret := range secrets {
-			if at := strings.Index(plain, secret); at >= 0 {
-				t.Errorf("%s shows the secret %q: …%s…", where, name, plain[max(0, at-200):min(len(plain), at+len(secret)+40)])
-				return
-			}
-		}
-	}
-}
 
 // knows reports whether a request tells its server a secret.
 func knows(r *http.Request, secret string) bool {
@@ -363,77 +287,4 @@ func wantSafeFiles(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestSecretsOfAStoppedRun stops a run whose requests hang, in a terminal, and kills
-// another: the list of what is under way has no secret either.
-func TestSecretsOfAStoppedRun(t *testing.T) {
-	t.Parallel()
-	dir, start := secretFolder(t, leaky(t))
-	jobs := strings.ReplaceAll(regexp.MustCompile(`(?m)^- .*\n`).ReplaceAllString(failing, "")+`
-- {id: post, http: {method: POST, url: "http://u:typed-PASSWORD-1@PLAIN/hang?key=${env:TOK}", body: "${file:lines}", headers: *secrets}}
-- {id: sleep, exec: {shell: "cat spelled; touch started; sleep 60", env: {T: "${env:TOK}"}}}
-`, "PLAIN", "192.0.2.1:1") // an address for documentation: connecting never ends
-	if err := os.WriteFile(filepath.Join(dir, "jobs.yaml"), []byte(jobs), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
-		c := start("run", "jobs.yaml", "-o", "out.jsonl", "--overwrite", "-v", "--grace", "100ms")
-		var said bytes.Buffer
-		c.Stdout, c.Stderr = &said, &said
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		awaitFile(t, filepath.Join(dir, "started"))
-		os.Remove(filepath.Join(dir, "started"))
-		c.Process.Signal(signal)
-		exitCodeOf(t, c)
-		wantNoSecret(t, "what is said", said.String(), shortToo(planted))
-		wantSafeFiles(t, dir)
-	}
-}
-
-// TestSecretsOfBadInput has job files and flags that are refused, and shows jobs that
-// are not.
-func TestSecretsOfBadInput(t *testing.T) {
-	t.Parallel()
-	dir, start := secretFolder(t, leaky(t))
-	const typed = "http://u:typed-PASSWORD-1@127.0.0.1"
-	for _, test := range []struct {
-		about, stdin string
-		args         []string
-		code         int
-	}{
-		{"a bad port", `jobs: [{http: {url: "` + typed + `:9o01/?key=${env:TOK}"}}]`, []string{"run", "-", "-o", "o"}, 2},
-		{"a URL of another kind", `jobs: [{http: {url: "ftp` + typed + `/${env:TOK}"}}]`, []string{"validate", "-"}, 2},
-		{"a bad proxy", `jobs: [{http: {url: "http://h/", proxy: "x` + typed + `/${file:tok}"}}]`, []string{"validate", "-"}, 2},
-		{"a secret that no header takes", `jobs: [{http: {url: "http://h/", headers: {A: "typed-PASSWORD-1 ${file:lines}"}}}]`, []string{"validate", "-"}, 2},
-		{"a URL for a mapping", `jobs: [{http: "` + typed + `"}]`, []string{"validate", "-"}, 2},
-		{"a URL for a host", `jobs: [{host: "` + typed + `", exec: {argv: [x]}}]`, []string{"validate", "-"}, 2},
-		{"a URL for a number", `jobs: [{priority: "` + typed + `", exec: {argv: [x]}}]`, []string{"validate", "-"}, 2},
-		{"a URL for a list", `jobs: [{exec: {argv: "curl ` + typed + `"}}]`, []string{"validate", "-"}, 2},
-		{"broken YAML", `jobs: [{http: {url: "` + typed + `}}]`, []string{"validate", "-"}, 2},
-		{"broken JSON", `{"http":{"url":"` + typed + `/?key=typed-KEY-2+3"}`, []string{"validate", "--format", "json", "-"}, 2},
-		{"bad lines of a pipe", `{"http":{"url":"` + typed + `:9o01/"}}` + "\n" + `{"http":{"url":"` + typed + "\n" + `{"http":"` + typed + `"}` + "\n" + `{"http":{"url":"http://h/","headers":{"A":"${file:lines}"}}}` + "\n",
-			[]string{"run", "--format", "jsonl", "-v", "-", "-o", "invalid.jsonl"}, 1},
-		{"bad rows", "url\n" + typed + ":9o01/\n\"" + typed + "\"x\n", []string{"run", "rows.yaml", "-v", "-o", "rows.jsonl"}, 1},
-		{"a bad URL of each", "x\n", []string{"each", "-v", "--url", typed + ":9o01/{}?key=${env:TOK}"}, 1},
-		{"a bad header of each", "x\n", []string{"each", "--url", "http://h/{}", "--header", "typed-PASSWORD-1"}, 2},
-		{"a secret that a header of each does not take", "x\n", []string{"each", "--url", "http://h/{}", "--header", "A: ${file:lines} typed-PASSWORD-1"}, 2},
-		{"whole URLs", typed + ":1/?key=typed-KEY-2%2B3&ticket=typed-TICKET-6\n", []string{"each", "-v", "--attempts", "1", "--url", "{}", "--header", "A: ${env:TOK}", "-o", "each.jsonl", "--hide-query", "ticket"}, 1},
-		{"jobs as understood", `jobs: [{http: {url: "` + typed + `/${env:TOK}?key=typed-KEY-2+3"}}, {exec: {argv: [curl, "` + typed + `/?key=typed-KEY-2+3", "${env:TOK}", "${env:PIN}"]}}, {exec: {shell: "curl ` + typed + `"}}]`, []string{"validate", "--show", "-"}, 0},
-	} {
-		rows := `jobs: [{for_each: {csv: "-"}, http: {url: "${item:url}"}}]`
-		if err := os.WriteFile(filepath.Join(dir, "rows.yaml"), []byte(rows), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c := start(test.args...)
-		c.Stdin = strings.NewReader(test.stdin)
-		said, code := outputOf(t, c, false)
-		if code != test.code || said == "" {
-			t.Errorf("%s: exit code %d, want %d:\n%s", test.about, code, test.code, said)
-		}
-		wantNoSecret(t, test.about, said, shortToo(planted))
-	}
-	wantSafeFiles(t, dir)
 }

@@ -22,7 +22,7 @@ type table struct {
 
 func newTable(f *rowFeed) *table {
 	t := &table{rowFeed: f}
-	f.split = splitCSV
+	f.split, f.blank = splitCSV, emptyLine
 	t.csv = t.reader(&t.in)
 	f.parse = t.row
 	return t
@@ -99,6 +99,15 @@ func (t *table) parseRow(record []byte, s spot) ([]string, error) {
 
 func (t *table) fault(line int32, text string) error {
 	return &Error{Pos: t.file.position(place{line: line}), Text: text}
+}
+
+// emptyLine reports whether a row has no field: one of blanks or tabs alone has.
+func emptyLine(row []byte) bool {
+	switch string(row) {
+	case "", "\n", "\r\n", "\r": // the last only at the end of a file
+		return true
+	}
+	return false
 }
 
 // splitCSV cuts a row off: up to a line break outside of quotes. Within quotes a

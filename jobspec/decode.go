@@ -31,11 +31,12 @@ type decoder struct {
 	faults    int  // how many there were, of which errs may have the first only
 	checking  bool // the job is only to be checked: it need be neither whole nor kept
 
-	// For a rewrite: the working folder, empty if there is none to be, and what to
-	// write for texts of the job that would not be read again as they are.
+	// For a rewrite: the working folder, empty if there is none to be, what to write
+	// for texts of the job that would not be read again as they are, and what else.
 	folder  string
 	retyped map[*node]string
 	bare    map[*node]bool // numbers and switches that references stand for
+	dollar  bool           // the job needs theDollar
 
 	// Kept from job to job, to be used again:
 	buffer   []byte

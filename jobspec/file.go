@@ -17,7 +17,7 @@ const maxDocument = 64 << 20
 // open opens a file for reading; only one can read standard input. The source
 // closes the file.
 func (s *source) open(f *file) (records, error) {
-	r := records{file: f, split: bufio.ScanLines, seed: s.ids.seed}
+	r := records{file: f, split: bufio.ScanLines, blank: whiteSpace, seed: s.ids.seed}
 	s.know(f)
 	if f.name == stdin {
 		if s.stdin == nil {

@@ -163,8 +163,8 @@ func (s *source) forEach(n *node, path string) feed {
 			return d.itemOf(n, "")
 		}
 	default:
-		if f.nul = s.nul && of.path == "-"; f.nul {
-			f.split = splitNUL
+		if s.nul && of.path == "-" {
+			f.split, f.blank = splitNUL, func([]byte) bool { return false }
 		}
 		names := []string{"line"}
 		f.parse = func(record []byte, _ spot) (*item, error) {

@@ -145,8 +145,11 @@ func TestRows(t *testing.T) {
 		{"empty fields", "r.csv", "a,b\n,\n", "<${item:a}>", "<>"},
 		{"tabs", "r.tsv", "a\tb\n1,5\t2\n", "${item:a}", "1,5"},
 		{"only a header", "r.csv", "a,b\n", "${item:a}", ""},
+		{"rows of blanks or tabs alone", "r.tsv", "a\tb\n1\t2\n\t\n \t \n\n", "<${item:a}${item:b}>", "<12>|<>|<  >"},
 		{"a nameless column", "r.csv", ",a\n0,x\n1,y\n", "${item:a}", "x|y"},
 		{"objects with nested values", "r.jsonl", `{"a":1.50,"b":{"c":[true,null]},"d":null,"e":"x"}`, "${item:a} ${item:b} ${item:d}${item:e}", `1.50 {"c":[true,null]} x`},
+		{"objects behind a byte mark, with CRLF, a blank line and no last line break", "r.jsonl", "\xef\xbb\xbf{\"a\":1,\"b\":2}\r\n\r\n{\"a\":3,\"b\":4}", "${item:a}-${item:b}", "1-2|3-4"},
+		{"lines behind a byte mark", "r.txt", "\xef\xbb\xbfa\r\nb", "${item:line}", "a|b"},
 		{"lines, one blank, one with CRLF", "r.txt", "a b\r\n\n  \nc", "${item:line}", "a b|c"},
 	} {
 		write(t, map[string]string{test.file: test.text})
@@ -174,6 +177,11 @@ func TestBadRows(t *testing.T) {
 		{"a quote that does not end", "csv", "a,b\n1,\"2\n3,4\n", `r:3: extraneous or missing " in quoted-field`},
 		{"a quote within a field", "csv", "a,b\n1,2\n1,2\" pipe\n", `r:3: bare " in non-quoted-field`},
 		{"bytes that are not UTF-8", "csv", "a,b\n1,2\n1,\xff\n", `r:3:3: a byte that is not UTF-8`},
+		{"a line that is not UTF-8", "lines", "a\né\xff\n", `r:2:2: a byte that is not UTF-8`},
+		{"an object that is not UTF-8", "jsonl", "{\"a\":1}\n{\"a\":\"\xff\"}\n", `r:2:7: a byte that is not UTF-8`},
+		{"NUL", "lines", "a\nb\x00\n", `r:2:2: a NUL byte: save the file as UTF-8 text`},
+		{"a table in UTF-16", "csv", "\xfe\xff\x00a", `r:1:1: UTF-16: save the file as UTF-8`},
+		{"objects in UTF-16", "jsonl", "\xff\xfe{\x00", `r:1:1: UTF-16: save the file as UTF-8`},
 		{"UTF-16", "lines", "\xff\xfea\x00", `r:1:1: UTF-16: save the file as UTF-8`},
 		{"a line that is no object", "jsonl", "{\"a\":1}\n[1]\n", `r:2:1: want a mapping from names to values`},
 		{"a doubled name in an object", "jsonl", "{\"a\":1,\"a\":2}\n", `r:1:8: doubled key "a"`},
@@ -241,13 +249,19 @@ func TestIDsOfRows(t *testing.T) {
 // as the same jobs.
 func TestRewriteOfRows(t *testing.T) {
 	write(t, map[string]string{"sub/rows.csv": "a,b\n\"${env:X} $${\",x\n\"1\n2\",y\n", "sub/tok": "tok-1234567\n", "sub/jobs.yaml": `
+defaults: {exec: {shell: 'echo # ${item:a}'}}
 jobs:
 - id: "j-${item:b}"
   for_each: {csv: rows.csv}
   http: {url: "http://h/x?q=${item:a}&r=${item:b}", headers: {A: "Bearer ${file:tok}"}, json: {k: "${item:a}"}}
 - id: "s-${item:b}"
   for_each: {csv: rows.csv}
-  exec: {shell: 'echo "$ITEM_A"', env: {T: "${file:tok}"}, stdin_file: "${item:b}", dir: "d-${item:b}"}
+  exec: {shell: 'echo "$ITEM_A" # ${item:a} $${', env: {T: "${file:tok}"}, stdin_file: "${item:b}", dir: "d-${item:b}"}
+- id: "t-${item:b}"
+  for_each: {csv: rows.csv}
+  exec: {env: {shell: "${item:a}"}}
+- for_each: {values: [{a: "$", b: "{env:TOKEN}"}]}
+  exec: {argv: [echo, "${item:a}${item:b} ${item:a}{x} ${HOME} $${item:a}"]}
 `})
 	s, err := jobspec.Load(jobspec.Options{Files: []string{"sub/jobs.yaml"}, Written: true, Env: environment})
 	if err != nil {

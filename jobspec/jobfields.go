@@ -139,8 +139,11 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 	d.checkCosts(j, n)
 	j.Secrets = d.secrets
 	if d.folder != "" && len(d.errs) == 0 {
+		d.dollar = false
 		d.buffer = d.json(d.buffer[:0], written(j, n), forRewrite)
-		j.Written = string(d.buffer)
+		if j.Written = string(d.buffer); d.dollar {
+			j.Written = `{"for_each":{"values":["$"]},` + j.Written[1:]
+		}
 	}
 	return j
 }

@@ -315,7 +315,7 @@ func TestInputErrors(t *testing.T) {
 		about, file, format, want string
 	}{
 		{"a missing file", "none.yaml", "", "read job file: open none.yaml: no such file or directory"},
-		{"a folder", "dir", "", "read job file: read dir: is a directory"},
+		{"a folder", "dir", "", `read job file: "dir" is a folder`},
 		{"an endless line", "long.jsonl", "", "long.jsonl:1: a line of over 16 MiB"},
 		{"an unknown format", "dir/x", "toml", `read job files: the format "toml": want yaml, json or jsonl`},
 	} {

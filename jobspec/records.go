@@ -24,7 +24,7 @@ type records struct {
 	in    io.Reader
 	disk  *os.File // in, if that is a regular file; nil: it can be read only once
 	split bufio.SplitFunc
-	nul   bool // records end in NUL, and blank ones count
+	blank func([]byte) bool // whether a record is none
 
 	scan    *bufio.Scanner
 	end     spot // behind the record that was read; its size is that record's
@@ -81,7 +81,7 @@ func (r *records) read() ([]byte, spot, error) {
 		if s.offset == 0 {
 			record = bytes.TrimPrefix(record, byteMark)
 		}
-		if r.nul || len(bytes.TrimSpace(record)) > 0 {
+		if !r.blank(record) {
 			s.sum = r.sum(record)
 			return record, s, nil
 		}
@@ -95,6 +95,9 @@ func (r *records) read() ([]byte, spot, error) {
 	}
 	return nil, spot{}, io.EOF
 }
+
+// whiteSpace reports whether a line is blank, as most files have it.
+func whiteSpace(record []byte) bool { return len(bytes.TrimSpace(record)) == 0 }
 
 // window is how much is read at once where records follow one another.
 const window = 64 << 10

@@ -67,21 +67,25 @@ func (d *decoder) filePath(n *node, as use) string {
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
 	d.recent = d.recent[:0]
-	if as == asTyped || !strings.Contains(s, "${") {
+	if as == asTyped || !strings.Contains(s, "${") || n.key == "shell" && n == d.root.get("exec").get("shell") {
 		return s
 	}
 	b, plain := d.expanded[:0], d.typed[:0] // plain: without what was put in
 	defer func() { d.expanded, d.typed = b, plain }()
+	kept := "" // in front of b, as it is to be typed
 	for {
 		text, rest, found := strings.Cut(s, "${")
 		plain = append(plain, text...)
 		if !found {
 			b = append(b, text...)
+			if as == forRewrite {
+				return kept + escape(string(b))
+			}
 			return string(b)
 		}
 		source, _, colon := strings.Cut(rest, ":")
 		literal := strings.HasSuffix(text, "$")
-		if literal && as != forRewrite {
+		if literal {
 			text = text[:len(text)-1]
 		}
 		b = append(b, text...)
@@ -92,8 +96,13 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
 		value, err := d.reference(n, ref, plain, as)
-		if err == nil && !closed {
+		switch stays := as == forRewrite && source != "item"; {
+		case err != nil:
+		case !closed:
 			err = errors.New("want a closing }")
+		case stays:
+			kept, value = kept+d.escapeBefore(string(b))+value, ""
+			b = b[:0]
 		}
 		if d.putIn += len(value); d.putIn > maxPutIn {
 			err = fmt.Errorf("the references of one job put in over %d MiB", maxPutIn>>20)
@@ -113,6 +122,18 @@ const maxPutIn = 64 << 20
 
 // escape returns the text that expand makes s of.
 func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
+// theDollar is put in for "$" in front of a reference, with which it would be a
+// literal, where a job is written with a row for it.
+const theDollar = "${item:value}"
+
+// escapeBefore is escape for a text in front of a reference.
+func (d *decoder) escapeBefore(s string) string {
+	text := strings.TrimRight(escape(s), "$")
+	dollars := len(escape(s)) - len(text)
+	d.dollar = d.dollar || dollars > 0
+	return text + strings.Repeat(theDollar, dollars)
+}
 
 // errLater is the error of an item in the defaults, which jobs with rows have.
 var errLater = errors.New("known with each row only")
@@ -200,9 +221,6 @@ func (d *decoder) itemValue(n *node, name string, plain []byte, as use) (string,
 		return "", fmt.Errorf("the item %q cannot be part of a path", value)
 	default:
 		value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
-	}
-	if as == forRewrite {
-		return escape(value), nil
 	}
 	return value, fits(value, "item", as)
 }

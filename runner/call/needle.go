@@ -1,9 +1,11 @@
 package call
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // longestEscape is how many bytes a byte takes at most in what a needle is found
@@ -17,7 +19,7 @@ const longestEscape = 6
 type needle struct {
 	text   string
 	plain  string // text without backslashes, of which a string may have any number
-	starts string // the characters that an escaped text may begin with; empty: it is never escaped
+	starts string // the characters that it may begin with, escaped; empty: it is never escaped
 	wraps  bool   // it is base64, and may have line breaks in it, which are blanks in headers
 }
 
@@ -48,9 +50,12 @@ func needlesOf(secret string) []needle {
 func newNeedle(text string, wraps bool) needle {
 	n := needle{text: text, wraps: wraps, plain: strings.ReplaceAll(text, `\`, "")}
 	if n.plain != "" && (wraps || strings.Trim(text, unescaped) != "") {
-		first := []rune(n.plain)[:1]
-		n.starts = `%\` + string(first)
-		if first[0] == ' ' {
+		_, size := utf8.DecodeRuneInString(n.plain)
+		n.starts = n.plain[:size]
+		if !strings.Contains(unescaped, n.starts) {
+			n.starts += `%\`
+		}
+		if n.plain[0] == ' ' {
 			n.starts += "+"
 		}
 	}
@@ -89,30 +94,31 @@ func (n needle) find(spans []span, s string, limit int) []span {
 			return spans
 		}
 		at += i
-		if end := n.reach(s, at); end > 0 {
+		if end := cmp.Or(n.reach(s, at, true), n.reach(s, at, false)); end > 0 {
 			spans = append(spans, span{at, end})
 		}
-		at = max(at, skip(s, at)-1) // a run of backslashes is looked at once
+		at = max(at, skip(s, at, true)-1) // a run of backslashes is looked at once
 	}
 }
 
-// reach returns where n ends that begins at a place of s; 0: it does not.
-func (n needle) reach(s string, at int) int {
+// reach returns where n ends that begins at a place of s; 0: it does not. With query,
+// % begins an escape; a text that was not escaped for a query may hold %25 as it is.
+func (n needle) reach(s string, at int, query bool) int {
 	for rest := n.plain; rest != ""; {
-		c, end := unescape(s, at)
+		c, end := unescape(s, at, query)
 		if c == "" {
 			return 0
 		}
 		after, found := strings.CutPrefix(rest, c)
 		if !found { // it may be no escape
-			end = skip(s, at) + 1
+			end = skip(s, at, query) + 1
 			after, found = strings.CutPrefix(rest, s[end-1:end])
 		}
 		if !found && rest[0] == ' ' && s[end-1] == '+' {
 			after, found = rest[1:], true
 		}
 		if !found && n.wraps && rest != n.plain && strings.Contains("\r\n ", c) {
-			_, end = unescape(s, at)
+			_, end = unescape(s, at, query)
 			after, found = rest, true
 		}
 		if !found {
@@ -125,12 +131,12 @@ func (n needle) reach(s string, at int) int {
 
 // unescape returns what stands at a place of s, and where that ends: a character,
 // or a byte of one. It is empty at the end.
-func unescape(s string, at int) (string, int) {
-	i := skip(s, at)
+func unescape(s string, at int, query bool) (string, int) {
+	i := skip(s, at, query)
 	switch {
 	case i == len(s):
 		return "", i
-	case s[i] == '%' && i+3 <= len(s):
+	case query && s[i] == '%' && i+3 <= len(s):
 		if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
 			return string([]byte{byte(n)}), i + 3
 		}
@@ -146,10 +152,10 @@ func unescape(s string, at int) (string, int) {
 }
 
 // skip returns the first place from at on that holds no backslash, escaped or not.
-func skip(s string, at int) int {
+func skip(s string, at int, query bool) int {
 	for {
 		n := 1
-		if rest := s[at:]; strings.HasPrefix(rest, "%5C") || strings.HasPrefix(rest, "%5c") {
+		if rest := s[at:]; query && (strings.HasPrefix(rest, "%5C") || strings.HasPrefix(rest, "%5c")) {
 			n = 3
 		} else if !strings.HasPrefix(rest, `\`) {
 			return at
