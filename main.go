@@ -3,14 +3,15 @@
 // many calls at once, so many started in a time); no limit is ever exceeded, no
 // call waits that could start, and every job ends with one truthful record.
 //
-//	agentlimit run FILE...       run the jobs, appending records to a results file;
-//	                             --resume: go on with one
+//	agentlimit run FILE...       run the jobs, appending records to a results file
+//	agentlimit each -- COMMAND   make a call of each line of standard input
+//	agentlimit exec -- COMMAND   run one command under limits that processes share
 //	agentlimit validate FILE...  say all that is wrong; --show: how it is understood
-//	agentlimit init [FILE]       write a job file to start from
-//	agentlimit schema            write the JSON Schema of job files
-//	agentlimit man [DIR]         write the manual pages
-//	agentlimit version           say which build this is
-//	agentlimit completion SHELL  write a completion script
+//	agentlimit plan FILE...      say how a run will go
+//	agentlimit report RESULTS... say what happened
+//	agentlimit audit RESULTS...  prove that all limits were kept
+//	agentlimit status            say who holds what at a coordinator
+//	agentlimit --help            the rest
 //
 // A job file in short:
 //

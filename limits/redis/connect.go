@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // How long Redis may take to answer before it counts as lost, unless the url says
@@ -35,6 +36,7 @@ func connect(address string) (redis.UniversalClient, string, error) {
 		return nil, "", errors.New(strconv.Quote(namespace) + ": want a namespace without braces, such as ?namespace=ci")
 	}
 	query.Del("namespace")
+	logging.Disable() // of what comes back as an error too
 	u.RawQuery = query.Encode()
 	client, err := newClient(u.String(), query)
 	return client, "{agentlimit:" + namespace + "}", withoutAddress(err)
@@ -47,24 +49,24 @@ func newClient(address string, query url.Values) (redis.UniversalClient, error) 
 		if err != nil {
 			return nil, err
 		}
+		o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 		patience(&o.DialTimeout, &o.ReadTimeout, &o.MaxRetries)
-		o.ContextTimeoutEnabled = true
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(address)
 		if err != nil {
 			return nil, err
 		}
+		o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 		patience(&o.DialTimeout, &o.ReadTimeout, &o.MaxRetries)
-		o.ContextTimeoutEnabled = true
 		return redis.NewClusterClient(o), nil
 	}
 	o, err := redis.ParseURL(address)
 	if err != nil {
 		return nil, err
 	}
+	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 	patience(&o.DialTimeout, &o.ReadTimeout, &o.MaxRetries)
-	o.ContextTimeoutEnabled = true
 	return redis.NewClient(o), nil
 }
 

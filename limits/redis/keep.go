@@ -41,7 +41,7 @@ func (r *Redis) tick(ctx context.Context) {
 	default:
 		return
 	}
-	waits := r.waiting
+	waits := len(r.waiting) > 0
 	if beat := r.timing.ttl / 4; time.Since(r.heard) >= beat {
 		lost := r.lost
 		if lost && rand.IntN(4) > 0 { // not all at once when it is back

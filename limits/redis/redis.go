@@ -59,9 +59,9 @@ type Redis struct {
 	seq     int64 // of the last batch
 	epoch   int64 // that Redis was in
 	held    map[limits.ClaimID]claim
-	waiting bool      // a claim was refused
-	lost    bool      // Redis did not answer
-	heard   time.Time // when the last step was sent that was answered
+	waiting map[limits.ClaimID]bool // refused, and not withdrawn
+	lost    bool                    // Redis did not answer
+	heard   time.Time               // when the last step was sent that was answered
 }
 
 // Open makes this process a member of the namespace that url names, and waits until
@@ -98,7 +98,7 @@ func newRedis(url string, opts Options, t timing) (*Redis, error) {
 	return &Redis{
 		client: client, script: redis.NewScript(rule + step), space: space, name: newName(), say: opts.Say, timing: t,
 		clock: clock{start: time.Now()}, turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		closed: make(chan struct{}), held: make(map[limits.ClaimID]claim),
+		closed: make(chan struct{}), held: make(map[limits.ClaimID]claim), waiting: make(map[limits.ClaimID]bool),
 	}, nil
 }
 
@@ -192,19 +192,21 @@ func (r *Redis) holdings() []claim {
 	return all
 }
 
-// remember notes what the member holds now.
+// remember notes what the member holds and waits for now.
 func (r *Redis) remember(q *request, batch *limits.Batch, reply *limits.Reply) {
-	for _, ids := range [][]limits.ClaimID{batch.Releases, batch.Refunds} {
+	for _, ids := range [][]limits.ClaimID{batch.Releases, batch.Refunds, batch.Withdrawn} {
 		for _, id := range ids {
 			delete(r.held, id)
+			delete(r.waiting, id)
 		}
 	}
-	r.waiting = false
 	for i, v := range reply.Verdicts {
+		c := &batch.Claims[i]
 		if v.Cause == limits.Granted {
-			r.held[batch.Claims[i].ID] = q.holding(i)
-		} else {
-			r.waiting = true
+			r.held[c.ID] = q.holding(i)
+			delete(r.waiting, c.ID)
+		} else if c.Behind == 0 || reply.Verdicts[c.Behind-1].Cause == limits.Granted {
+			r.waiting[c.ID] = true
 		}
 	}
 }

@@ -25,9 +25,7 @@ end
 
 local function refilled(k, level, last, at)
   local capacity, elapsed = k.burst * k.per, math.max(0, at - last)
-  if elapsed > math.floor((capacity - level) / k.tokens) then
-    return capacity
-  end
+  if elapsed > math.floor((capacity - level) / k.tokens) then return capacity end
   return level + elapsed * k.tokens
 end
 
@@ -38,9 +36,7 @@ local function refill(k)
 end
 
 local function readyAt(k, level, last, cost)
-  if cost > k.burst then
-    return NEVER
-  end
+  if cost > k.burst then return NEVER end
   return last + math.ceil(math.max(0, cost * k.per - level) / k.tokens)
 end
 
@@ -89,13 +85,9 @@ end
 
 local function pause(name, till)
   local k = touch(name)
-  if till <= math.max(now, k.pause) then
-    return
-  end
+  if till <= math.max(now, k.pause) then return end
   k.pause = till
-  if isHost(k) then
-    k.level, k.last = 0, till
-  end
+  if isHost(k) then k.level, k.last = 0, till end
 end
 
 -- Who goes before whom.
@@ -125,22 +117,16 @@ function turn(c)
   for i = 1, #c.keys do
     local k = keys[c.keys[i]]
     local a = claimAt(k.aside)
-    if a and a.member == c.member and rankBefore(a, c) then
-      t = math.max(t, turn(a))
-    end
+    if a and a.member == c.member and rankBefore(a, c) then t = math.max(t, turn(a)) end
     local at, known = headOf(k.saver, c.member)
     local s = known and claimAt(k.saver[at])
-    if s and rankBefore(s, c) then
-      t = math.max(t, turn(s))
-    end
+    if s and rankBefore(s, c) then t = math.max(t, turn(s)) end
   end
   return t
 end
 
 local function before(c, d)
-  if c.member == d.member then
-    return rankBefore(c, d)
-  end
+  if c.member == d.member then return rankBefore(c, d) end
   local a, b = turn(c), turn(d)
   return a < b or a == b and c.member < d.member
 end
@@ -157,32 +143,22 @@ end
 
 local function paused(c)
   local till, name = 0, nil
-  if c.pair and keys[c.pair].pause > 0 then
-    till, name = keys[c.pair].pause, c.pair
-  end
+  if c.pair and keys[c.pair].pause > 0 then till, name = keys[c.pair].pause, c.pair end
   for i = 1, #c.keys do
     local k = keys[c.keys[i]]
-    if k.pause > till then
-      till, name = k.pause, k.name
-    end
+    if k.pause > till then till, name = k.pause, k.name end
   end
   return till, name
 end
 
 local function wantsOnly(c, k)
-  if paused(c) > now then
-    return false
-  end
+  if paused(c) > now then return false end
   for i = 1, #c.keys do
     local n, cost = keys[c.keys[i]], c.costs[i]
-    if n ~= k and n.concurrency > 0 and n.inUse >= n.concurrency then
-      return false
-    end
+    if n ~= k and n.concurrency > 0 and n.inUse >= n.concurrency then return false end
     if n.per > 0 and cost > 0 then
       refill(n)
-      if ready(n, cost) > now then
-        return false
-      end
+      if ready(n, cost) > now then return false end
     end
   end
   return true
@@ -190,13 +166,9 @@ end
 
 function permitFor(k, c)
   local free = k.concurrency - k.inUse
-  if k.concurrency == 0 or free <= 0 then
-    return k.concurrency == 0
-  end
+  if k.concurrency == 0 or free <= 0 then return k.concurrency == 0 end
   local aside = claimAt(k.aside)
-  if aside and countsAgainst(aside, c) then
-    free = free - 1
-  end
+  if aside and countsAgainst(aside, c) then free = free - 1 end
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
     if w and w.member ~= c.member and w ~= aside and countsAgainst(w, c) and wantsOnly(w, k) then
@@ -207,11 +179,7 @@ function permitFor(k, c)
 end
 
 local function permitted(c)
-  for i = 1, #c.keys do
-    if not permitFor(keys[c.keys[i]], c) then
-      return false
-    end
-  end
+  for i = 1, #c.keys do if not permitFor(keys[c.keys[i]], c) then return false end end
   return true
 end
 
@@ -239,36 +207,24 @@ local function otherwiseReady(c, k)
 end
 
 local function costAt(c, k)
-  for i = 1, #c.keys do
-    if c.keys[i] == k.name then
-      return c.costs[i]
-    end
-  end
+  for i = 1, #c.keys do if c.keys[i] == k.name then return c.costs[i] end end
   return 0
 end
 
 function readyFor(k, cost, c)
   local at = ready(k, cost)
   local s = #k.saver > 0 and savesFor(k, c)
-  if not s then
-    return at
-  end
+  if not s then return at end
   local saved, start = costAt(s, k), otherwiseReady(s, k)
   local begins = math.max(start, ready(k, saved))
-  if begins > s.deadline then
-    return at
-  end
-  if at <= now and readyAt(k, k.level - cost * k.per, k.last, saved) <= start then
-    return at
-  end
+  if begins > s.deadline or begins == NEVER then return at end
+  if at <= now and readyAt(k, k.level - cost * k.per, k.last, saved) <= start then return at end
   local after = refilled(k, k.level, k.last, begins) - saved * k.per
   return math.min(readyAt(k, after, begins, cost), ready(k, saved + cost))
 end
 
 local function block(v, cause, name, at)
-  if v.cause == GRANTED then
-    v.cause, v.key = cause, name
-  end
+  if v.cause == GRANTED then v.cause, v.key = cause, name end
   v.at = math.max(v.at, at)
 end
 
@@ -284,18 +240,14 @@ local function blocked(c)
     v.earliest = till
   end
   for i = 1, #c.keys do
-    if not permitFor(keys[c.keys[i]], c) then
-      block(v, PERMIT, c.keys[i], 0)
-    end
+    if not permitFor(keys[c.keys[i]], c) then block(v, PERMIT, c.keys[i], 0) end
   end
   for i = 1, #c.keys do
     local k, cost = keys[c.keys[i]], c.costs[i]
     if k.per > 0 and cost > 0 then
       v.earliest = math.max(v.earliest, ready(k, cost))
       local at = readyFor(k, cost, c)
-      if at > now then
-        block(v, TOKENS, k.name, at)
-      end
+      if at > now then block(v, TOKENS, k.name, at) end
     end
   end
   return v
@@ -306,9 +258,7 @@ end
 local function put(heads, c)
   local at, known = headOf(heads, c.member)
   local old = known and claimAt(heads[at])
-  if old then
-    old.refs = old.refs - 1
-  end
+  if old then old.refs = old.refs - 1 end
   if known then
     heads[at] = {c.member, c.id}
   else
@@ -334,9 +284,7 @@ local function leaveQueues(c)
 end
 
 local function leave(c)
-  if c.refs == 0 then
-    return
-  end
+  if c.refs == 0 then return end
   leaveQueues(c)
   for i = 1, #c.keys do
     local k = keys[c.keys[i]]
@@ -352,9 +300,7 @@ local function setAside(c)
     local k = keys[c.keys[i]]
     local a = claimAt(k.aside)
     if not a or a.member ~= c.member and silent(a) then
-      if a then
-        a.refs = a.refs - 1
-      end
+      if a then a.refs = a.refs - 1 end
       k.aside = {c.member, c.id}
       c.refs = c.refs + 1
     end
@@ -368,22 +314,16 @@ local function wait(c, v)
     local passed = keys[v.key].passed
     local at, known = headOf(passed, c.member)
     local old = known and claimAt(passed[at])
-    if not old or rankBefore(c, old) then
-      put(passed, c)
-    end
+    if not old or rankBefore(c, old) then put(passed, c) end
     return
   end
-  if v.earliest > c.deadline or not permitted(c) then
-    return
-  end
+  if v.earliest > c.deadline or not permitted(c) then return end
   for i = 1, #c.keys do
     local k = keys[c.keys[i]]
     if k.per > 0 and c.costs[i] > 0 then
       local at, known = headOf(k.saver, c.member)
       local old = known and claimAt(k.saver[at])
-      if not old or rankBefore(c, old) or not permitted(old) then
-        put(k.saver, c)
-      end
+      if not old or rankBefore(c, old) or not permitted(old) then put(k.saver, c) end
     end
   end
 end
@@ -416,16 +356,12 @@ local function take(c)
     local k = keys[c.keys[i]]
     k.inUse = k.inUse + 1
     local price = c.costs[i] * k.per
-    if k.per > 0 and k.level >= price then
-      k.level = k.level - price
-    end
+    if k.per > 0 and k.level >= price then k.level = k.level - price end
     for j = 1, #k.passed do
       local w = claimAt(k.passed[j])
       if w and countsAgainst(w, c) then
         w.bypassed = w.bypassed + 1
-        if w.bypassed >= PATIENCE then
-          setAside(w)
-        end
+        if w.bypassed >= PATIENCE then setAside(w) end
       end
     end
   end
@@ -446,30 +382,20 @@ local function wakeAt(k, m)
   local free = k.concurrency - k.inUse
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
-    if w and w.due <= now and w.member ~= m.name and not silent(w) then
-      free = free - 1
-    end
+    if w and w.due <= now and w.member ~= m.name and not silent(w) then free = free - 1 end
   end
   while free > 0 do
     local w = nextHead(k.passed, m)
-    if not w then
-      return
-    end
+    if not w then return end
     w.due, wakes[w.member], free = now, true, free - 1
   end
 end
 
 local function wake(m, room)
   for _, c in pairs(m.waiting) do
-    if c.cause == PERMIT and c.due > now then
-      c.due = room and now + AWAY or now - GRACE - 1
-    end
+    if c.cause == PERMIT and c.due > now then c.due = room and now + AWAY or now - GRACE - 1 end
   end
-  for i = 1, #freed do
-    wakeAt(freed[i], m)
-  end
-  for i = 1, #touched do
-    wakeAt(touched[i], m)
-  end
+  for i = 1, #freed do wakeAt(freed[i], m) end
+  for i = 1, #touched do wakeAt(touched[i], m) end
   freed = {}
 end

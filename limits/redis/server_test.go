@@ -1,3 +1,5 @@
+//go:build unix
+
 package redis
 
 import (
@@ -70,7 +72,7 @@ func (s *server) start() {
 		if time.Now().After(end) {
 			s.t.Fatal("redis-server does not answer")
 		}
-		time.Sleep(5 * time.Millisecond) // a process comes up
+		<-time.After(5 * time.Millisecond) // a process comes up
 	}
 }
 

@@ -18,13 +18,16 @@ end
 local function keyAt(name) return space .. ':key:' .. name end
 local function memberAt(name) return space .. ':member:' .. name end
 
+-- inParts calls with a list's elements, as many at a time as Lua allows.
+local function inParts(list, call)
+  for i = 1, #list, 1000 do call(unpack(list, i, math.min(i + 999, #list))) end
+end
+
 -- What is stored.
 
 -- idleAt is from when on the key is as if nobody had ever used it.
 local function idleAt(k)
-  if k.claims > 0 then
-    return NEVER
-  end
+  if k.claims > 0 then return NEVER end
   return math.max(k.pause, k.per > 0 and ready(k, k.burst) or 0)
 end
 
@@ -37,9 +40,7 @@ local function loadKey(name, text)
   if f[1] ~= epoch then -- what was taken since is not known
     k.level, k.last = 0, math.max(k.last, math.min(epoch, now))
   end
-  if idleAt(k) <= now then
-    k.concurrency, k.tokens, k.per, k.burst, k.pause = 0, 0, 0, 0, 0
-  end
+  if idleAt(k) <= now then k.concurrency, k.tokens, k.per, k.burst, k.pause = 0, 0, 0, 0, 0 end
   keys[name] = k
   return k
 end
@@ -60,9 +61,7 @@ local function storeKey(k)
     k.claims, k.level, k.last, k.pause, k.passed, k.saver, k.aside,
   })
   local idle = idleAt(k)
-  if idle <= now then
-    text = nil
-  end
+  if idle <= now then text = nil end
   if not text and k.text then
     redis.call('DEL', keyAt(k.name))
   elseif text and idle == NEVER then
@@ -89,21 +88,11 @@ local function storeMember(m)
 end
 
 local function store()
-  for _, m in pairs(members) do
-    storeMember(m)
-  end
-  for _, k in pairs(keys) do
-    storeKey(k)
-  end
-  if #written > 0 then
-    redis.call('HSET', memberAt(self.name), unpack(written))
-  end
-  if #removed > 0 then
-    redis.call('HDEL', memberAt(self.name), unpack(removed))
-  end
-  for name in pairs(wakes) do
-    redis.call('PUBLISH', space .. ':wake:' .. name, '')
-  end
+  for _, m in pairs(members) do storeMember(m) end
+  for _, k in pairs(keys) do storeKey(k) end
+  inParts(written, function(...) redis.call('HSET', memberAt(self.name), ...) end)
+  inParts(removed, function(...) redis.call('HDEL', memberAt(self.name), ...) end)
+  for name in pairs(wakes) do redis.call('PUBLISH', space .. ':wake:' .. name, '') end
 end
 
 local function write(field, value)
@@ -145,11 +134,7 @@ end
 local function depart(name)
   local m = members[name]
   local all = redis.call('HGETALL', memberAt(name))
-  for i = 1, #all, 2 do
-    if tonumber(all[i]) then
-      giveBack(grant(all[i + 1]), false)
-    end
-  end
+  for i = 1, #all, 2 do if tonumber(all[i]) then giveBack(grant(all[i + 1]), false) end end
   for _, c in pairs(m.waiting) do
     leave(c)
     forget(c)
@@ -165,13 +150,9 @@ end
 local function reap()
   local newest = redis.call('ZREVRANGE', leases, 0, 0, 'WITHSCORES')[2]
   local heard = newest and newest - request.ttl or now
-  if now - heard > request.ttl / 2 or heard > now then
-    extendAll()
-  end
+  if now - heard > request.ttl / 2 or heard > now then extendAll() end
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', '(' .. string.format('%.0f', now))) do
-    if name ~= request.member then
-      depart(name)
-    end
+    if name ~= request.member then depart(name) end
   end
 end
 
@@ -182,9 +163,7 @@ local function join()
     for i = 1, #c.keys do
       local k = keys[c.keys[i]]
       refill(k)
-      if k.claims == 0 and not sameLimit(k, c.limits[i]) then
-        adopt(k, c.limits[i])
-      end
+      if k.claims == 0 and not sameLimit(k, c.limits[i]) then adopt(k, c.limits[i]) end
       k.claims, k.inUse = k.claims + 1, k.inUse + 1
     end
     grants[c.id] = cmsgpack.pack(c.keys, c.costs)
@@ -195,40 +174,30 @@ end
 -- The batch.
 
 local function loadBatch()
-  local names, ids = {}, {'seq', 'reply'}
-  for i, name in ipairs(request.names) do
-    names[i] = keyAt(name)
-  end
-  if #names > 0 then
-    for i, text in ipairs(redis.call('MGET', unpack(names))) do
-      if not rawget(keys, request.names[i]) then
-        loadKey(request.names[i], text)
-      end
+  local at, names = 0, {}
+  for i, name in ipairs(request.names) do names[i] = keyAt(name) end
+  inParts(names, function(...)
+    for _, text in ipairs(redis.call('MGET', ...)) do
+      at = at + 1
+      if not rawget(keys, request.names[at]) then loadKey(request.names[at], text) end
     end
-  end
+  end)
+  local ids, found = {'seq', 'reply'}, {}
   for _, list in ipairs({request.releases, request.refunds, request.withdrawn}) do
-    for _, id in ipairs(list) do
-      ids[#ids + 1] = id
-    end
+    for _, id in ipairs(list) do ids[#ids + 1] = id end
   end
-  for _, c in ipairs(request.claims) do
-    ids[#ids + 1] = c.id
-  end
-  local found = redis.call('HMGET', memberAt(self.name), unpack(ids))
-  for i = 3, #ids do
-    grants[ids[i]] = grants[ids[i]] or found[i]
-  end
+  for _, c in ipairs(request.claims) do ids[#ids + 1] = c.id end
+  inParts(ids, function(...)
+    for _, text in ipairs(redis.call('HMGET', memberAt(self.name), ...)) do found[#found + 1] = text end
+  end)
+  for i = 3, #ids do grants[ids[i]] = grants[ids[i]] or found[i] end
   return tonumber(found[1] or 0), found[2]
 end
 
 -- placeOf says which of its keys a claim waits for: 0 for none of them, -1 for its
 -- pair.
 local function placeOf(c, name)
-  for i = 1, #c.keys do
-    if c.keys[i] == name then
-      return i
-    end
-  end
+  for i = 1, #c.keys do if c.keys[i] == name then return i end end
   return name and -1 or 0
 end
 
@@ -238,15 +207,9 @@ local function userOf(name)
     if other ~= self.name and (not user or other < user) then
       local all = redis.call('HGETALL', memberAt(other))
       local claims = {}
-      for _, c in pairs(members[other].waiting) do
-        claims[#claims + 1] = c
-      end
-      for i = 1, #all, 2 do
-        claims[#claims + 1] = tonumber(all[i]) and grant(all[i + 1]) or nil
-      end
-      for _, c in ipairs(claims) do
-        if placeOf(c, name) > 0 then user = other end
-      end
+      for _, c in pairs(members[other].waiting) do claims[#claims + 1] = c end
+      for i = 1, #all, 2 do claims[#claims + 1] = tonumber(all[i]) and grant(all[i + 1]) or nil end
+      for _, c in ipairs(claims) do if placeOf(c, name) > 0 then user = other end end
     end
   end
   return user
@@ -256,9 +219,7 @@ local function conflict()
   for i, l in ipairs(request.limits) do
     local k = keys[request.names[i]]
     local user = k.claims > 0 and not sameLimit(k, l) and userOf(k.name)
-    if user then
-      return {k.name, user, k.concurrency, k.tokens, k.per, k.burst, unpack(l)}
-    end
+    if user then return {k.name, user, k.concurrency, k.tokens, k.per, k.burst, unpack(l)} end
   end
 end
 
@@ -270,12 +231,8 @@ local function giveBackID(id, refund)
 end
 
 local function news()
-  for _, id in ipairs(request.releases) do
-    giveBackID(id, false)
-  end
-  for _, id in ipairs(request.refunds) do
-    giveBackID(id, true)
-  end
+  for _, id in ipairs(request.releases) do giveBackID(id, false) end
+  for _, id in ipairs(request.refunds) do giveBackID(id, true) end
   for _, id in ipairs(request.withdrawn) do
     local c = self.waiting[id]
     if c then
@@ -285,9 +242,7 @@ local function news()
     end
     giveBackID(id, true) -- granted, in a reply that was lost
   end
-  for _, p in ipairs(request.pauses) do
-    pause(p.key, p.till)
-  end
+  for _, p in ipairs(request.pauses) do pause(p.key, p.till) end
 end
 
 local function enter(c)
@@ -296,23 +251,17 @@ local function enter(c)
   c.priority, c.deadline = c.priority or 0, c.deadline or NEVER
   if old then
     leaveQueues(old)
-    for i = 1, #old.keys do
-      keys[old.keys[i]].claims = keys[old.keys[i]].claims - 1
-    end
+    for i = 1, #old.keys do keys[old.keys[i]].claims = keys[old.keys[i]].claims - 1 end
     c.bypassed, c.due, c.refs = old.bypassed, old.due, old.refs
   end
   self.waiting[c.id] = c
-  if c.pair and keys[c.pair].pause > 0 then
-    report(keys[c.pair])
-  end
+  if c.pair and keys[c.pair].pause > 0 then report(keys[c.pair]) end
   for i = 1, #c.keys do
     local k = touch(c.keys[i])
     local l = k.asked
     if l then -- the batch's first claim on the key
       k.asked = nil
-      if not sameLimit(k, l) then
-        adopt(k, l)
-      end
+      if not sameLimit(k, l) then adopt(k, l) end
     end
     k.claims = k.claims + 1
   end
@@ -326,9 +275,7 @@ local function answer(c, free)
   end
   enter(c)
   local v = blocked(c)
-  if v.cause == GRANTED and not free then
-    v.cause = PERMIT
-  end
+  if v.cause == GRANTED and not free then v.cause = PERMIT end
   if v.cause == GRANTED then
     take(c)
     self.waiting[c.id] = nil
@@ -364,9 +311,7 @@ end
 local function levels()
   local out = {}
   for _, k in ipairs(touched) do
-    if k.per > 0 or k.pause > 0 then
-      out[#out + 1] = {k.name, k.level, k.last, k.pause}
-    end
+    if k.per > 0 or k.pause > 0 then out[#out + 1] = {k.name, k.level, k.last, k.pause} end
   end
   return out
 end
@@ -379,12 +324,8 @@ local function sync()
     return {'stale', now, epoch, learnUntil} -- nobody waits for it any more
   end
   local clash = conflict()
-  if clash then
-    return {'conflict', now, epoch, learnUntil, clash}
-  end
-  for i, l in ipairs(request.limits) do
-    keys[request.names[i]].asked = l
-  end
+  if clash then return {'conflict', now, epoch, learnUntil, clash} end
+  for i, l in ipairs(request.limits) do keys[request.names[i]].asked = l end
   news()
   local verdicts, room = decide()
   local answered = {'ok', now, epoch, learnUntil, verdicts, levels()}
@@ -401,9 +342,7 @@ if request.op == 'leave' then
   return {'ok', now, epoch, learnUntil}
 end
 local known = redis.call('ZSCORE', leases, request.member) and request.epoch == epoch
-if not known and not request.join then
-  return {'join', now, epoch, learnUntil}
-end
+if not known and not request.join then return {'join', now, epoch, learnUntil} end
 reap()
 if request.join and redis.call('HGET', memberAt(request.member), 'seq') ~= tostring(request.seq) then
   join()
