@@ -273,6 +273,26 @@ func TestNewNumbersMintNothing(t *testing.T) {
 	}
 }
 
+// A claim that was refused under other numbers may cost more than the bucket can hold
+// now: nothing is saved for it, and nobody gets tokens that are not there.
+func TestNothingIsSavedForWhoCanNeverStart(t *testing.T) {
+	var s limits.State
+	p, q := bucketOf(1, 1e6, 1), bucketOf(1, 1e6, 8)
+	say(t, &s, "a", 0, limits.Batch{Claims: claims(claim(1, 1, p, host("p")), cost(claim(2, 2, q, host("q")), 8))})
+	both := claim(3, 3, p, host("p"))
+	both.Needs = append(both.Needs, limits.Need{Key: host("q"), Limit: q, Cost: 8})
+	say(t, &s, "a", 0, limits.Batch{Claims: claims(both)})
+	say(t, &s, "a", 0, limits.Batch{Claims: claims(claim(4, 4, bucketOf(1, 1e6, 2), host("q")))})
+	for _, step := range []struct {
+		now  limits.Time
+		want limits.Cause
+	}{{0, limits.Tokens}, {second, limits.Granted}} {
+		if got := say(t, &s, "a", step.now, limits.Batch{Claims: claims(claim(5, 5, p, host("p")))}); got[0] != step.want {
+			t.Errorf("at %d, with a token from %d on: cause %d, want %d", step.now, second, got[0], step.want)
+		}
+	}
+}
+
 // TestNoCycleOfWaits has members wait for each other over three keys, so that each
 // goes before the next: a2 behind a1 by rank, b behind a2 and a1 behind b by turn.
 func TestNoCycleOfWaits(t *testing.T) {

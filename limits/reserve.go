@@ -97,7 +97,7 @@ func (n need) readyFor(c *claim, now Time) Time {
 	cost := s.costAt(n.keyState)
 	start := s.otherwiseReady(n.keyState, now)
 	begins := max(start, n.bucket.Ready(n.limit, cost))
-	if begins > s.rank.Deadline {
+	if begins > s.rank.Deadline || begins == Never {
 		return ready // it is late whatever is saved
 	}
 	if ready <= now {
