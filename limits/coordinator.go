@@ -144,3 +144,15 @@ type Level struct {
 	Bucket Bucket
 	Pause  Time // zero if none was ever asked for
 }
+
+// Lost is the error of a coordinator that cannot be reached. What the process holds
+// stays its own until the lease ends; then others may have it too.
+type Lost struct {
+	Until Time // the end of the lease, by the coordinator's clock
+	Err   error
+}
+
+func (l *Lost) Error() string { return "coordinator lost: " + l.Err.Error() }
+
+// Unwrap returns why.
+func (l *Lost) Unwrap() error { return l.Err }
