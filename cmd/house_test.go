@@ -23,6 +23,7 @@ var below = map[string][]string{
 	"limits":             nil,
 	"limits/conformance": {"limits"},
 	"limits/folder":      {"limits"},
+	"limits/redis":       {"limits"},
 	"jobspec":            {"limits"},
 	"runner/results":     {"limits"},
 	"runner/audit":       {"limits", "runner/results"},
@@ -30,7 +31,7 @@ var below = map[string][]string{
 	"runner/call":        {"limits", "jobspec", "runner/results"},
 	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
-		"runner", "limits/folder"},
+		"runner", "limits/folder", "limits/redis"},
 	"": {"cmd"},
 }
 
