@@ -148,7 +148,7 @@ var (
 	// What comes behind the peak in the table of keys was measured.
 	measured = regexp.MustCompile(`(?m)^(  (?:key|\w+/\S+) +\S+ +\S+) .*$`)
 	aRun     = regexp.MustCompile(`\b\d{8}T\d{6}Z-\w{6}\b.*`) // its peak was measured, too
-	duration = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
+	duration = regexp.MustCompile(`\b[0-9.]+(µs|ms|s)\b`)
 	moment   = regexp.MustCompile(`\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)?`)
 	oneOf    = regexp.MustCompile(`such as \S+:`)
 )

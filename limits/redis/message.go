@@ -1,10 +1,10 @@
 package redis
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"agentlimit/limits"
 )
@@ -20,7 +20,7 @@ type request struct {
 	Learn  int64       `json:"learn"`
 	At     limits.Time `json:"now,omitempty"`
 	Join   bool        `json:"join,omitempty"` // with all that is held
-	Held   []claim     `json:"held,omitempty"`
+	Held   []holding   `json:"held,omitempty"`
 
 	Releases  []limits.ClaimID `json:"releases,omitempty"`
 	Refunds   []limits.ClaimID `json:"refunds,omitempty"`
@@ -29,9 +29,11 @@ type request struct {
 	Max       int              `json:"max"`
 	Names     []string         `json:"names,omitempty"`
 	Limits    []limit          `json:"limits,omitempty"`
+	Lanes     []*lane          `json:"lanes,omitempty"`
 	Claims    []claim          `json:"claims,omitempty"`
 
-	index map[limits.Key]int // in Names
+	nameOf map[limits.Key]int // its index
+	laneOf map[string]int
 }
 
 // MarshalBinary is what go-redis calls.
@@ -51,11 +53,16 @@ type pause struct {
 	Till limits.Time `json:"till"`
 }
 
+// lane is what several claims need alike.
+type lane struct {
+	Keys   []string `json:"keys"`
+	Costs  []int64  `json:"costs"`
+	limits []limit  // of the keys
+}
+
 type claim struct {
 	ID       limits.ClaimID `json:"id"`
-	Keys     []string       `json:"keys"`
-	Costs    []int64        `json:"costs"`
-	Limits   []limit        `json:"limits,omitempty"` // of what is held only
+	Lane     int            `json:"lane"` // 1 + its index
 	Pair     string         `json:"pair,omitempty"`
 	Priority int64          `json:"priority,omitempty"`
 	Deadline limits.Time    `json:"deadline,omitempty"` // 0 for none
@@ -64,16 +71,33 @@ type claim struct {
 	Behind   int            `json:"behind,omitempty"`
 }
 
+// holding is a granted claim that is told again.
+type holding struct {
+	ID     limits.ClaimID `json:"id"`
+	Keys   []string       `json:"keys"`
+	Costs  []int64        `json:"costs"`
+	Limits []limit        `json:"limits"`
+}
+
 // most is the largest time that Redis is told: its numbers are doubles.
 const most limits.Time = 1<<53 - 1
 
 func newRequest(batch *limits.Batch) *request {
 	q := &request{
 		Releases: batch.Releases, Refunds: batch.Refunds, Withdrawn: batch.Withdrawn, Max: batch.Max,
-		Claims: make([]claim, len(batch.Claims)), index: make(map[limits.Key]int),
+		Claims: make([]claim, len(batch.Claims)), nameOf: make(map[limits.Key]int), laneOf: make(map[string]int),
 	}
+	var id []byte
 	for i := range batch.Claims {
-		q.Claims[i] = q.claim(&batch.Claims[i])
+		c := &batch.Claims[i]
+		id = q.laneID(id[:0], c.Needs)
+		at, known := q.laneOf[string(id)]
+		if !known {
+			q.Lanes = append(q.Lanes, q.newLane(c.Needs))
+			at = len(q.Lanes)
+			q.laneOf[string(id)] = at
+		}
+		q.Claims[i] = newClaim(c, at)
 	}
 	for _, p := range batch.Pauses {
 		q.Pauses = append(q.Pauses, pause{p.Key.String(), min(p.Until, most)})
@@ -81,37 +105,42 @@ func newRequest(batch *limits.Batch) *request {
 	return q
 }
 
-func (q *request) claim(c *limits.Claim) claim {
+// laneID appends what tells claims with other needs apart.
+func (q *request) laneID(id []byte, needs []limits.Need) []byte {
+	for i := range needs {
+		n := &needs[i]
+		at, known := q.nameOf[n.Key]
+		if !known {
+			at = len(q.Names)
+			q.nameOf[n.Key] = at
+			q.Names, q.Limits = append(q.Names, n.Key.String()), append(q.Limits, limitOf(n.Limit))
+		}
+		id = binary.AppendVarint(binary.AppendVarint(id, int64(at)), n.Cost)
+	}
+	return id
+}
+
+func (q *request) newLane(needs []limits.Need) *lane {
+	l := new(lane)
+	l.Keys, l.Costs = make([]string, len(needs)), make([]int64, len(needs))
+	for i, n := range needs {
+		l.Keys[i], l.Costs[i] = q.Names[q.nameOf[n.Key]], n.Cost
+		l.limits = append(l.limits, limitOf(n.Limit))
+	}
+	return l
+}
+
+func newClaim(c *limits.Claim, lane int) claim {
 	out := claim{
-		ID: c.ID, Keys: make([]string, len(c.Needs)), Costs: make([]int64, len(c.Needs)),
-		Priority: c.Rank.Priority, Since: c.Rank.Since, Seq: c.Rank.Seq, Behind: c.Behind,
+		ID: c.ID, Lane: lane, Priority: c.Rank.Priority, Since: c.Rank.Since, Seq: c.Rank.Seq, Behind: c.Behind,
 	}
 	if c.Rank.Deadline < most {
 		out.Deadline = max(c.Rank.Deadline, 1)
-	}
-	for i, n := range c.Needs {
-		at, known := q.index[n.Key]
-		if !known {
-			at = len(q.Names)
-			q.index[n.Key] = at
-			q.Names, q.Limits = append(q.Names, n.Key.String()), append(q.Limits, limitOf(n.Limit))
-		}
-		out.Keys[i], out.Costs[i] = q.Names[at], n.Cost
 	}
 	if c.Pair.Kind == limits.Pair {
 		out.Pair = c.Pair.String()
 	}
 	return out
-}
-
-// holding returns the claim at index i as it is told when it is held.
-func (q *request) holding(i int) claim {
-	c := q.Claims[i]
-	held := claim{ID: c.ID, Keys: c.Keys, Costs: c.Costs}
-	for _, name := range c.Keys {
-		held.Limits = append(held.Limits, q.Limits[slices.Index(q.Names, name)])
-	}
-	return held
 }
 
 // answer is what step.lua answers with.

@@ -58,7 +58,7 @@ type Redis struct {
 	// What follows is guarded by turn.
 	seq     int64 // of the last batch
 	epoch   int64 // that Redis was in
-	held    map[limits.ClaimID]claim
+	held    map[limits.ClaimID]*lane
 	waiting map[limits.ClaimID]bool // refused, and not withdrawn
 	lost    bool                    // Redis did not answer
 	heard   time.Time               // when the last step was sent that was answered
@@ -78,6 +78,9 @@ func open(ctx context.Context, url string, opts Options, t timing) (*Redis, erro
 		return nil, fmt.Errorf("open coordinator redis: %w", err)
 	}
 	if _, err := r.speak(ctx, &request{Op: "beat", Join: true}); err != nil {
+		if lost := new(limits.Lost); errors.As(err, &lost) {
+			err = lost.Err // nothing was held yet
+		}
 		return nil, errors.Join(fmt.Errorf("open coordinator redis: %w", err), r.client.Close())
 	}
 	r.warnOfEviction(ctx)
@@ -98,7 +101,7 @@ func newRedis(url string, opts Options, t timing) (*Redis, error) {
 	return &Redis{
 		client: client, script: redis.NewScript(rule + step), space: space, name: newName(), say: opts.Say, timing: t,
 		clock: clock{start: time.Now()}, turn: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		closed: make(chan struct{}), held: make(map[limits.ClaimID]claim), waiting: make(map[limits.ClaimID]bool),
+		closed: make(chan struct{}), held: make(map[limits.ClaimID]*lane), waiting: make(map[limits.ClaimID]bool),
 	}, nil
 }
 
@@ -184,10 +187,10 @@ func (r *Redis) noteEpoch(a *answer) {
 }
 
 // holdings returns what this member was granted, as it takes it up again.
-func (r *Redis) holdings() []claim {
-	all := make([]claim, 0, len(r.held))
-	for _, c := range r.held {
-		all = append(all, c)
+func (r *Redis) holdings() []holding {
+	all := make([]holding, 0, len(r.held))
+	for id, l := range r.held {
+		all = append(all, holding{id, l.Keys, l.Costs, l.limits})
 	}
 	return all
 }
@@ -203,7 +206,7 @@ func (r *Redis) remember(q *request, batch *limits.Batch, reply *limits.Reply) {
 	for i, v := range reply.Verdicts {
 		c := &batch.Claims[i]
 		if v.Cause == limits.Granted {
-			r.held[c.ID] = q.holding(i)
+			r.held[c.ID] = q.Lanes[q.Claims[i].Lane-1]
 			delete(r.waiting, c.ID)
 		} else if c.Behind == 0 || reply.Verdicts[c.Behind-1].Cause == limits.Granted {
 			r.waiting[c.ID] = true

@@ -2,8 +2,8 @@
 -- reserve.go, member.go and keystate.go say what is meant. What is loaded is what
 -- the step asks for; sync.lua has how it is stored.
 --
--- A claim is {id, member, keys, costs, pair, priority, deadline, since, seq, cause,
--- bypassed, due, refs}; refs counts the places where keys know it as waiting. Those
+-- A claim is {id, keys, costs, pair, since, seq} and what claimOf says that is left out
+-- as long as it is usual; refs counts the places where keys know it as waiting. Those
 -- places hold {member, id}. All numbers are whole and below 2^53.
 
 local GRANTED, PERMIT, TOKENS, PAUSED, TOO_LATE = 0, 1, 2, 3, 4
@@ -16,6 +16,13 @@ local self             -- the member that speaks
 local keys, members    -- by name, loaded when first asked for
 local touched, freed, wakes = {}, {}, {}
 local permitFor, readyFor, turn -- which call what is above them
+
+-- claimOf makes tables claims of the member.
+local function claimOf(name)
+  return {__index = {
+    member = name, priority = 0, deadline = NEVER, cause = GRANTED, bypassed = 0, due = 0, refs = 0,
+  }}
+end
 
 local function claimAt(place)
   return place and members[place[1]].waiting[place[2]]

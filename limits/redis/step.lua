@@ -11,7 +11,7 @@
 local request = cjson.decode(ARGV[1])
 local space, leases = KEYS[1], KEYS[1] .. ':leases'
 local grants, written, removed = {}, {}, {} -- of self: by ID; and what changes of them
-for _, list in ipairs({'names', 'limits', 'releases', 'refunds', 'withdrawn', 'pauses', 'claims', 'held'}) do
+for _, list in ipairs({'names', 'limits', 'releases', 'refunds', 'withdrawn', 'pauses', 'lanes', 'claims', 'held'}) do
   request[list] = request[list] or {}
 end
 
@@ -51,8 +51,10 @@ end})
 
 members = setmetatable({}, {__index = function(all, name)
   local text = redis.call('HGET', memberAt(name), 'waiting')
-  all[name] = {name = name, text = text, waiting = text and cmsgpack.unpack(text) or {}}
-  return all[name]
+  local m = {name = name, text = text, waiting = text and cmsgpack.unpack(text) or {}, claim = claimOf(name)}
+  for _, c in pairs(m.waiting) do setmetatable(c, m.claim) end
+  all[name] = m
+  return m
 end})
 
 local function storeKey(k)
@@ -100,9 +102,15 @@ local function write(field, value)
 end
 
 -- grant returns what is stored of a granted claim.
+local read = {}
 local function grant(text)
-  local names, costs = cmsgpack.unpack(text)
-  return {keys = names, costs = costs}
+  local c = read[text]
+  if not c then
+    c = {}
+    c.keys, c.costs = cmsgpack.unpack(text)
+    read[text] = c
+  end
+  return c
 end
 
 -- Epoch and leases.
@@ -247,8 +255,6 @@ end
 
 local function enter(c)
   local old = self.waiting[c.id]
-  c.member, c.cause, c.bypassed, c.due, c.refs = self.name, GRANTED, 0, 0, 0
-  c.priority, c.deadline = c.priority or 0, c.deadline or NEVER
   if old then
     leaveQueues(old)
     for i = 1, #old.keys do keys[old.keys[i]].claims = keys[old.keys[i]].claims - 1 end
@@ -268,6 +274,9 @@ local function enter(c)
 end
 
 local function answer(c, free)
+  local lane = request.lanes[c.lane]
+  c.lane, c.keys, c.costs = nil, lane.keys, lane.costs
+  setmetatable(c, self.claim)
   if grants[c.id] then
     return {cause = GRANTED}
   elseif now < learnUntil and #c.keys > 0 then
@@ -279,8 +288,9 @@ local function answer(c, free)
   if v.cause == GRANTED then
     take(c)
     self.waiting[c.id] = nil
-    grants[c.id] = cmsgpack.pack(c.keys, c.costs)
-    write(c.id, grants[c.id])
+    lane.text = lane.text or cmsgpack.pack(lane.keys, lane.costs)
+    grants[c.id] = lane.text
+    write(c.id, lane.text)
   elseif v.key then
     wait(c, v)
   end
