@@ -43,6 +43,7 @@ type loadOptions struct {
 
 	document []byte // what the command line says instead of files; nil: nothing
 	nul      bool   // lines of standard input end in NUL
+	inOrder  bool   // jobs come as the files have them
 }
 
 // addFlags adds the flags of job files; format is the name of the one that says how
@@ -82,7 +83,7 @@ func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 	percent := debug.SetGCPercent(earlyGC)
 	spec, err := jobspec.Load(jobspec.Options{
 		Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written,
-		Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard,
+		Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard, InOrder: o.inOrder,
 	})
 	runtime.GC()
 	if err != nil || spec.Jobs < manyJobs {

@@ -234,7 +234,7 @@ func TestSignals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			jobs := fmt.Sprintf(holdJobs, "0.3")
+			jobs := fmt.Sprintf(holdJobs, "1")
 			if err := os.WriteFile(filepath.Join(dir, "jobs.yaml"), []byte(jobs), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -45,6 +45,7 @@ costs, its times and retries. Secrets are hidden.`,
 }
 
 func (p *program) validate(o *validateOptions) error {
+	o.inOrder = true
 	spec, err := p.load(&o.loadOptions, false)
 	if all, found := errors.AsType[jobspec.Errors](err); found {
 		return errors.New(all.All())
@@ -75,7 +76,6 @@ func (p *program) validate(o *validateOptions) error {
 		case err != nil:
 			return err
 		}
-		j.Done() // so that they come in the order of the file
 		jobs++
 		needs := j.Needs(nil, &spec.Limits)
 		for _, need := range needs {

@@ -1,19 +1,24 @@
 package jobspec
 
 import (
+	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"hash/maphash"
+	"math"
+	"slices"
 	"sort"
 	"sync"
+	"time"
+
+	"agentlimit/limits"
 )
 
-// index lists the jobs of files that can be read again, 24 bytes a job, so that
-// a run need not take them up in the order of the files: of the jobs in memory each
-// host has an equal share, and of a host's share each lane, as long as they have
-// jobs. So many jobs for a busy host do not hide those for others behind them. A
-// lane's jobs, and all jobs as long as none is kept in memory, come in the order of
-// the files.
+// index lists the jobs of files that can be read again, 24 bytes a job and 4 more
+// where any has a deadline, so that a run need not take them up in the order of the
+// files. A job whose lane has nobody waiting in memory comes first, whose host has
+// the fewest waiting there before others: so nothing hides a job that could start.
+// The jobs of a lane come by deadline, and as the files have them.
 type index struct {
 	feeds  []listed // in the order of their jobs
 	chunks [][]spot
@@ -21,8 +26,13 @@ type index struct {
 	mine   int         // of them to be handed out
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
 	seed   maphash.Seed
-	known  map[uint64]*shelf // lanes
+	began  limits.Time
+	times  [][]int32         // that rank a lane's jobs, see [index.time]; nil: all are equal
+	lanes  map[uint64]*shelf // by the hash of what tells them apart
 	hosts  map[string]*shelf
+
+	inOrder bool // hand out jobs as the files have them
+	at      int  // the next of them
 
 	mu  sync.Mutex // guards all shelves; never held across a wait
 	all shelf      // of hosts, which are shelves of lanes
@@ -38,29 +48,41 @@ type listed struct {
 // chunk is how many spots are allocated at once.
 const chunk = 4096
 
-// maxLanes bounds the shelves: of more lanes several share one of so many more.
+// maxLanes is how many lanes are told apart: the rest of a host's share one.
 const maxLanes = 1 << 15
 
 // shelf is all there is, a host, or a lane.
 type shelf struct {
-	index *index
-	above *shelf // nil: all
-	below shelves
-	left  int   // jobs that were not handed out; of a lane only
-	first int32 // number of the first of them, here or below
-	last  int32 // number of the last of them; of a lane only
-	out   int   // jobs that were handed out and are not done
-	place int   // in above.below; -1: nothing is left
+	index    *index
+	above    *shelf // nil: all
+	below    shelves
+	first    int32 // number of the first job that was not handed out, here or below
+	last     int32 // number of the last of them; of a lane only
+	left     int32 // how many they are; of a lane only
+	unsorted bool  // they are not in the order of their times
+	waiting  int   // jobs that were handed out and wait to be started
+	place    int   // in above.below; -1: nothing is left
 }
 
-// shelves is a heap (see [heap.Interface]) of those with something left: the one
-// with the fewest jobs out is on top.
+// hidden reports whether a lane with something left has nobody waiting.
+func (s *shelf) hidden() bool {
+	for len(s.below) > 0 {
+		s = s.below[0]
+	}
+	return s.waiting == 0 && s.left > 0
+}
+
+// shelves is a heap (see [heap.Interface]) of those with something left: a hidden
+// one is on top, then the one with the fewest jobs waiting.
 type shelves []*shelf
 
 func (s shelves) Len() int { return len(s) }
 func (s shelves) Less(i, j int) bool {
-	if s[i].out != s[j].out {
-		return s[i].out < s[j].out
+	if hidden := s[i].hidden(); hidden != s[j].hidden() {
+		return hidden
+	}
+	if s[i].waiting != s[j].waiting {
+		return s[i].waiting < s[j].waiting
 	}
 	return s[i].first < s[j].first
 }
@@ -81,8 +103,11 @@ func (s *shelves) Pop() any {
 	return one
 }
 
-func newIndex(seed maphash.Seed) index {
-	return index{seed: seed, equals: make(map[int]int), known: make(map[uint64]*shelf), hosts: make(map[string]*shelf)}
+func newIndex(seed maphash.Seed, inOrder bool) index {
+	return index{
+		seed: seed, began: limits.TimeOf(time.Now()), inOrder: inOrder,
+		equals: make(map[int]int), lanes: make(map[uint64]*shelf), hosts: make(map[string]*shelf),
+	}
 }
 
 // begin says that the jobs of feed f come next.
@@ -107,21 +132,75 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 		x.equals[x.count] = equals
 	}
 	if mine {
-		x.enqueue(int32(x.count), x.laneOf(j))
+		x.enqueue(int32(x.count), x.laneOf(j), x.rank(j))
 		x.mine++
+	} else {
+		x.spot(x.count).next = notMine
 	}
 	x.count++
 }
 
+// rank says when the next job of a lane must start, in milliseconds from now, or when
+// it may, if it is not to start yet.
+func (x *index) rank(j *Job) int32 {
+	when := j.Deadline
+	if j.NotBefore.Set {
+		when = j.NotBefore
+	}
+	if !when.Set {
+		return math.MaxInt32
+	}
+	return int32(min(max(when.Moment(x.began).Sub(x.began).Milliseconds(), math.MinInt32), math.MaxInt32))
+}
+
+// time returns the rank of a job among those of its lane.
+func (x *index) time(number int32) int32 {
+	if n := int(number) / chunk; n < len(x.times) && x.times[n] != nil {
+		return x.times[n][number%chunk]
+	}
+	return math.MaxInt32
+}
+
+// setTime keeps a job's rank.
+func (x *index) setTime(number, time int32) {
+	n := int(number) / chunk
+	for len(x.times) <= n {
+		x.times = append(x.times, nil)
+	}
+	if x.times[n] == nil {
+		x.times[n] = slices.Repeat([]int32{math.MaxInt32}, chunk)
+	}
+	x.times[n][number%chunk] = time
+}
+
 // enqueue puts a job behind the others of its lane.
-func (x *index) enqueue(number int32, lane *shelf) {
+func (x *index) enqueue(number int32, lane *shelf, time int32) {
+	if time != math.MaxInt32 {
+		x.setTime(number, time)
+	}
 	if lane.left == 0 {
 		lane.first = number
 	} else {
 		x.spot(int(lane.last)).next = number
+		lane.unsorted = lane.unsorted || time < x.time(lane.last)
 	}
 	lane.last = number
 	lane.left++
+}
+
+// sort brings a lane's jobs into the order of their times.
+func (x *index) sort(lane *shelf) {
+	numbers := make([]int32, 0, lane.left)
+	for n := lane.first; len(numbers) < cap(numbers); n = x.spot(int(n)).next {
+		numbers = append(numbers, n)
+	}
+	slices.SortFunc(numbers, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(x.time(a), x.time(b)), cmp.Compare(a, b))
+	})
+	for i, n := range numbers[1:] {
+		x.spot(int(numbers[i])).next = n
+	}
+	lane.first, lane.last = numbers[0], numbers[len(numbers)-1]
 }
 
 func (x *index) spot(number int) *spot { return &x.chunks[number/chunk][number%chunk] }
@@ -142,39 +221,44 @@ func (x *index) laneOf(j *Job) *shelf {
 	}
 	h.Write(rest[:])
 	sum := h.Sum64()
-	lane := x.known[sum]
-	if lane == nil && len(x.known) >= maxLanes {
-		sum %= maxLanes
-		lane = x.known[sum]
+	lane := x.lanes[sum]
+	if lane == nil && len(x.lanes) >= maxLanes {
+		sum = maphash.String(x.seed, j.Host)
+		lane = x.lanes[sum]
 	}
-	if lane != nil {
-		return lane
+	if lane == nil {
+		host := x.hosts[j.Host]
+		if host == nil {
+			host = &shelf{index: x, above: &x.all}
+			x.hosts[j.Host] = host
+		}
+		lane = &shelf{index: x, above: host}
+		x.lanes[sum] = lane
 	}
-	host := x.hosts[j.Host]
-	if host == nil {
-		host = &shelf{index: x, above: &x.all, place: -1}
-		x.hosts[j.Host] = host
-	}
-	lane = &shelf{index: x, above: host, place: -1}
-	x.known[sum] = lane
 	return lane
 }
 
 // fill orders the shelves, when all jobs are listed.
 func (x *index) fill() {
-	for _, lane := range x.known {
+	for _, lane := range x.lanes {
+		if lane.unsorted {
+			x.sort(lane)
+		}
 		heap.Push(&lane.above.below, lane)
 	}
 	for _, host := range x.hosts {
 		host.first = host.below[0].first
 		heap.Push(&x.all.below, host)
 	}
-	x.known, x.hosts = nil, nil
+	x.lanes, x.hosts, x.times = nil, nil, nil
 }
 
-// take hands out the next job: its number, and the shelf it lay on; nil if none is
-// left.
-func (x *index) take() (number int, from *shelf) {
+// take hands out the next job: its number, and the shelf it lay on; ok is false if
+// none is left.
+func (x *index) take() (number int, from *shelf, ok bool) {
+	if x.inOrder {
+		return x.nextInOrder()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := &x.all
@@ -182,20 +266,38 @@ func (x *index) take() (number int, from *shelf) {
 		s = s.below[0]
 	}
 	if s.left == 0 {
-		return 0, nil
+		return 0, nil, false
 	}
 	number = int(s.first)
 	s.first = x.spot(number).next
 	s.left--
 	s.moveLocked(1)
-	return number, s
+	return number, s, true
 }
 
-// moveLocked counts jobs that were handed out, or are done if n is negative, for s
-// and those above it.
+func (x *index) nextInOrder() (number int, _ *shelf, ok bool) {
+	for x.at < x.count && x.spot(x.at).next == notMine {
+		x.at++
+	}
+	if x.at == x.count {
+		return 0, nil, false
+	}
+	x.at++
+	return x.at - 1, nil, true
+}
+
+// hidden reports whether any lane is.
+func (x *index) hidden() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.all.hidden()
+}
+
+// moveLocked counts jobs that were handed out, or wait no more if n is negative, for
+// s and those above it.
 func (s *shelf) moveLocked(n int) {
 	for ; s.above != nil; s = s.above {
-		s.out += n
+		s.waiting += n
 		switch {
 		case len(s.below) > 0:
 			s.first = s.below[0].first
@@ -208,7 +310,7 @@ func (s *shelf) moveLocked(n int) {
 	}
 }
 
-// done tells that a job of the lane was handed out and leaves the memory.
+// done tells that a job of the lane was handed out and waits no more.
 func (s *shelf) done() {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()

@@ -34,6 +34,10 @@ type Source interface {
 	// its references are resolved. An [Invalid] error stands for one bad line of
 	// a pipe: the next call goes on behind it. Any other error is final.
 	Next() (*Job, error)
+	// Hidden reports whether the next job is one whose keys no job that waits has: as
+	// long as that is so, nothing in memory tells whether it could start. It may not
+	// be called during Next.
+	Hidden() bool
 }
 
 // Job is one tool call to make, checked, with defaults applied and references
@@ -75,11 +79,12 @@ type Job struct {
 	shelf *shelf // that the source took it from; nil: a pipe
 }
 
-// Done tells the source that the job has ended and takes no memory any more. It
-// may be called from any goroutine, once.
+// Done tells the source that the job was started or given up, and waits no more. The
+// second call does nothing. It may be called beside the source's methods.
 func (j *Job) Done() {
 	if j.shelf != nil {
 		j.shelf.done()
+		j.shelf = nil
 	}
 }
 

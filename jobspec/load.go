@@ -38,6 +38,9 @@ type Options struct {
 	Shard limits.Shard
 	// Written keeps what a [Rewrite] needs: about as much memory as a job's text.
 	Written bool
+	// InOrder has the source hand out the jobs as the files have them, for those who
+	// only look at them.
+	InOrder bool
 }
 
 // Spec is what the files of one run say, checked.

@@ -44,7 +44,7 @@ func newSource(o Options) *source {
 			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
 		ids:   newIDs(seed),
-		index: newIndex(seed),
+		index: newIndex(seed, o.InOrder),
 		stdin: o.Stdin,
 		nul:   o.NUL,
 		shard: o.Shard,
@@ -102,7 +102,7 @@ func (s *source) begin() error {
 
 // Next returns the next job.
 func (s *source) Next() (*Job, error) {
-	if number, from := s.index.take(); from != nil {
+	if number, from, ok := s.index.take(); ok {
 		return s.again(number, from)
 	}
 	for len(s.pipes) > 0 {
@@ -134,6 +134,9 @@ func (s *source) Next() (*Job, error) {
 	return nil, io.EOF
 }
 
+// Hidden is [Source]'s.
+func (s *source) Hidden() bool { return s.index.hidden() }
+
 // again reads a job that was checked.
 func (s *source) again(number int, from *shelf) (*Job, error) {
 	s.d.errs = nil
@@ -146,7 +149,7 @@ func (s *source) again(number int, from *shelf) (*Job, error) {
 		j = s.d.read(e, func(hash string) string { return unnamed(hash, s.index.equals[number]) })
 	}
 	if len(s.d.errs) > 0 {
-		from.done()
+		(&Job{shelf: from}).Done()
 		return nil, invalid(s.d.errs)
 	}
 	j.Seq, j.shelf = int64(number)+1, from

@@ -21,7 +21,7 @@ type Config struct {
 	Records     Sink
 	Stats       *Stats
 	Global      int           // attempts under way at once
-	Queue       int           // jobs that wait in memory
+	Queue       int           // jobs that wait in memory, but for maxHidden
 	Grace       time.Duration // for attempts under way when the run is stopped
 	Deadline    time.Duration // from the start of the run, for every job; 0: none
 	// Lost says what to do while the coordinator cannot be reached, and LostTold is

@@ -27,11 +27,12 @@ func (r *run) loop(ctx context.Context) {
 			break
 		}
 		r.arm(timer)
+		r.want()
 		records, first := r.toWrite()
 		select {
 		case records <- first:
 			r.unwritten = r.unwritten[1:]
-		case in := <-r.wanted():
+		case in := <-r.jobs:
 			r.arrive(in)
 		case e := <-r.ends:
 			r.end(e)
@@ -71,9 +72,9 @@ const soon = 20 * time.Millisecond
 func (r *run) readAhead(stop <-chan struct{}) {
 	late := time.NewTimer(soon)
 	defer late.Stop()
-	for r.wanted() != nil {
+	for r.want() {
 		select {
-		case in := <-r.wanted():
+		case in := <-r.jobs:
 			r.arrive(in)
 			late.Reset(soon)
 		case <-late.C:
@@ -104,10 +105,11 @@ var errStopped = errors.New("the run was stopped")
 // speaks for all of them.
 func (r *run) takeWhatElseCame() {
 	for range maxBurst {
+		r.want()
 		select {
 		case e := <-r.ends:
 			r.end(e)
-		case in := <-r.wanted():
+		case in := <-r.jobs:
 			r.arrive(in)
 		default:
 			return
@@ -118,16 +120,35 @@ func (r *run) takeWhatElseCame() {
 // maxBurst bounds how much is taken in before anything is started.
 const maxBurst = 256
 
-// wanted returns the channel of jobs if there is room for one more.
-func (r *run) wanted() <-chan incoming {
-	if r.stopped || r.allRead || r.schedule.Waiting() >= r.cfg.Queue || len(r.unwritten) > maxUnwritten {
-		return nil
+// maxHidden is how many jobs may wait in memory beyond the queue so that no keys are
+// hidden: 10,000 as the queue.
+const maxHidden = 10_000
+
+// room reports whether one more job may wait in memory. A full queue has room for one
+// whose keys no other has that waits, since that might start at once.
+func (r *run) room() bool {
+	if r.stopped || r.allRead || len(r.unwritten) > maxUnwritten {
+		return false
 	}
-	return r.jobs
+	over := r.schedule.Waiting() - r.cfg.Queue
+	return over < 0 || over < maxHidden && r.cfg.Source.Hidden()
+}
+
+// want has one more job read if there is room for it. It reports whether one is being
+// read.
+func (r *run) want() bool {
+	if !r.reading && r.room() {
+		r.reading = true
+		r.more <- struct{}{}
+	}
+	return r.reading
 }
 
 // arrive takes one job, or what came instead of one.
 func (r *run) arrive(in incoming) {
+	if r.reading = false; r.stopped {
+		return // as if it had not been read
+	}
 	var invalid *jobspec.Invalid
 	switch {
 	case in.err == io.EOF:
@@ -222,6 +243,7 @@ func (r *run) answered(err error) {
 func (r *run) start(start schedule.Start) {
 	t := start.Job.Ref.(*task)
 	t.start = start
+	t.read.Done()
 	r.underWay++
 	r.cfg.Stats.started(start)
 	if r.underWay > r.hired {
@@ -266,7 +288,6 @@ func (r *run) end(e end) {
 		t.job, t.hops = next, t.hops+1
 		r.again(t, e.ended, 0, cause)
 	case !v.again:
-		t.read.Done()
 		r.record(t.finish(r, v.status, e))
 	case t.hinted > maxHinted:
 		r.gaveUp(t, t.throttled(r, schedule.Deferral{}, e.ended))

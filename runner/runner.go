@@ -100,6 +100,7 @@ type run struct {
 	hired       int // workers
 
 	quit    chan struct{}        // closed when the loop is done
+	more    chan struct{}        // loop -> read: one more job
 	jobs    chan incoming        // read -> loop
 	batches chan *limits.Batch   // loop -> speak
 	replies chan error           // speak -> loop; r.reply holds the reply
@@ -116,6 +117,7 @@ type run struct {
 	beating  bool         // that batch says nothing
 	beatAt   limits.Time  // when to ask even so
 	askAt    limits.Time  // when to try again; of a coordinator that failed, never
+	reading  bool         // a job was asked of read
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
@@ -138,7 +140,8 @@ func newRun(cfg Config) *run {
 		schedule: schedule.New(cfg.Limits),
 		began:    cfg.Coordinator.Now(),
 		quit:     make(chan struct{}),
-		jobs:     make(chan incoming),
+		more:     make(chan struct{}, 1),
+		jobs:     make(chan incoming, 1),
 		batches:  make(chan *limits.Batch, 1),
 		replies:  make(chan error, 1),
 		starts:   make(chan *task, cfg.Global),
@@ -149,19 +152,16 @@ func newRun(cfg Config) *run {
 	}
 }
 
-// read hands the source's jobs to the loop.
+// read hands the source's jobs to the loop, one for each time it asks.
 func (r *run) read() {
 	for {
-		job, err := r.cfg.Source.Next()
 		select {
-		case r.jobs <- incoming{job, err}:
+		case <-r.more:
 		case <-r.quit:
 			return
 		}
-		var invalid *jobspec.Invalid
-		if err != nil && !errors.As(err, &invalid) {
-			return // the loop has it
-		}
+		job, err := r.cfg.Source.Next()
+		r.jobs <- incoming{job, err} // there is room for it
 	}
 }
 

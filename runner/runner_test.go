@@ -32,6 +32,9 @@ func (j *jobs) Next() (*jobspec.Job, error) {
 	return next, nil
 }
 
+// Hidden reports false: nothing is.
+func (*jobs) Hidden() bool { return false }
+
 // job returns a request job with the defaults that matter here.
 func job(seq int, host, account string) *jobspec.Job {
 	return &jobspec.Job{
@@ -438,6 +441,9 @@ func (s *scripted) Next() (*jobspec.Job, error) {
 	s.errs = slices.Delete(s.errs, 0, 1)
 	return nil, err
 }
+
+// Hidden reports false: nothing is.
+func (*scripted) Hidden() bool { return false }
 
 func TestRunEndsWhenTheCoordinatorIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 			continue
 		}
 		switch next := min(r.schedule.Next(), underWay.next()); {
-		case len(r.unwritten) > 0, r.wanted() != nil:
+		case len(r.unwritten) > 0, r.room():
 			continue // more may follow at this very moment
 		case r.done(), r.err != nil:
 			return now, r.err
@@ -59,7 +59,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 
 // readAll takes as many jobs of the source as may wait.
 func (r *run) readAll() {
-	for r.wanted() != nil {
+	for r.room() {
 		job, err := r.cfg.Source.Next()
 		r.arrive(incoming{job, err})
 	}

@@ -65,3 +65,6 @@ func (g *generated) Next() (*jobspec.Job, error) {
 		HTTP: &jobspec.HTTP{},
 	}, nil
 }
+
+// Hidden reports false: nothing is.
+func (*generated) Hidden() bool { return false }

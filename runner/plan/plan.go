@@ -59,6 +59,7 @@ func Make(cfg runner.Config, began limits.Time, takes func(*jobspec.Job) time.Du
 	}
 	again := replay(taken.jobs)
 	cfg.Source, cfg.Records = &again, nil
+	cfg.Queue = MaxRaised // they are in memory anyway
 	if b.Key == (limits.Key{}) {
 		cfg.Global++
 	} else {

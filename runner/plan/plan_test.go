@@ -30,6 +30,9 @@ func (l *list) Next() (*jobspec.Job, error) {
 	return next, nil
 }
 
+// Hidden reports false: nothing is.
+func (*list) Hidden() bool { return false }
+
 // jobs returns n jobs of a host and an account.
 func jobs(n int, deadline time.Duration) *list {
 	var l list
@@ -121,6 +124,7 @@ func TestMakeWithoutWork(t *testing.T) {
 type broken struct{}
 
 func (broken) Next() (*jobspec.Job, error) { return nil, io.ErrUnexpectedEOF }
+func (broken) Hidden() bool                { return false }
 
 // TestGainHasABound makes a forecast of one job more than are kept in memory.
 func TestGainHasABound(t *testing.T) {
@@ -147,6 +151,9 @@ func (s *same) Next() (*jobspec.Job, error) {
 	s.left--
 	return &jobspec.Job{HTTP: &jobspec.HTTP{}}, nil
 }
+
+// Hidden reports false: nothing is.
+func (*same) Hidden() bool { return false }
 
 func TestDurations(t *testing.T) {
 	measured := func(lines ...string) func(*plan.Durations) {

@@ -54,3 +54,6 @@ func (r *replay) Next() (*jobspec.Job, error) {
 	*r = (*r)[1:]
 	return j, nil
 }
+
+// Hidden reports false: nothing is.
+func (*replay) Hidden() bool { return false }
