@@ -112,7 +112,7 @@ func fields[T any](d *decoder, to *T, n *node, known []field[T]) {
 			d.failKey(kid, "unknown key%s", didYouMean(kid.key, keys(known)))
 			continue
 		}
-		if n.rival(kid.key) != kid {
+		if choice(kid.key) != nil && n.rival(kid.key) != kid {
 			d.failKey(kid, "want one of %s", strings.Join(choice(kid.key), ", "))
 		}
 		values[at] = cmp.Or(values[at], kid)

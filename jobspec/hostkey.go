@@ -88,6 +88,9 @@ func hostKey(name, port, standard string) (string, error) {
 
 // hostName returns a host's name or address as keys spell it.
 func hostName(s string) (string, error) {
+	if strings.Trim(s, plainHost) == "" && s != "" && !strings.Contains("."+s+".", "..") {
+		return s, nil // as nearly all are
+	}
 	if strings.Contains(s, ":") {
 		addr, err := netip.ParseAddr(s)
 		if err != nil {
@@ -108,6 +111,9 @@ func hostName(s string) (string, error) {
 	}
 	return strings.ToLower(s), nil
 }
+
+// plainHost are characters that stand for themselves in a host's name.
+const plainHost = "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
 // notInHost reports a character that no host's name may hold. A name may be a
 // tag of the user's own, so more is let pass than DNS has.

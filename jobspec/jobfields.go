@@ -244,8 +244,8 @@ func (d *decoder) checkCosts(j *Job, n *node) {
 		if need.Limit == (limits.Limit{}) {
 			continue
 		}
-		if err := d.table.Check(need.Key); err != nil {
-			d.fail(at, "the limits of %s: %v", need.Key, err)
+		if need.Limit.Validate() != nil {
+			d.fail(at, "the limits of %s: %v", need.Key, d.table.Check(need.Key))
 		} else if need.Limit.Rate != (limits.Rate{}) && need.Cost > need.Limit.Burst {
 			d.fail(at, "a cost of %d is above the burst of %s, %d: it could never start", need.Cost, need.Key, need.Limit.Burst)
 		}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"agentlimit/limits"
 )
 
@@ -117,11 +115,27 @@ func parseMultiplier(s string) (float64, error) {
 
 // isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
 func isJSONNumber(s string) bool {
-	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+	s = strings.TrimPrefix(s, "-")
+	rest := strings.TrimLeft(s, digits)
+	if whole := s[:len(s)-len(rest)]; whole == "" || whole[0] == '0' && whole != "0" {
 		return false
 	}
-	return s[0] > '0' && strings.Trim(s, "0123456789") == "" || jsontext.Value(s).IsValid()
+	if fraction, found := strings.CutPrefix(rest, "."); found {
+		if rest = strings.TrimLeft(fraction, digits); rest == fraction {
+			return false
+		}
+	}
+	if rest == "" {
+		return true
+	}
+	exponent := strings.TrimPrefix(rest[1:], "+")
+	if exponent == rest[1:] {
+		exponent = strings.TrimPrefix(exponent, "-")
+	}
+	return (rest[0] == 'e' || rest[0] == 'E') && exponent != "" && strings.Trim(exponent, digits) == ""
 }
+
+const digits = "0123456789"
 
 // parseDuration reads a duration above zero.
 func parseDuration(s string) (time.Duration, error) {
