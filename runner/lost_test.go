@@ -151,8 +151,9 @@ func TestLostWithNothingToSay(t *testing.T) {
 					if back < 50*time.Second || back > 52*time.Second {
 						t.Errorf("told that it is back after %v, want it after 50 to 52 s", back)
 					}
-					if got := w.sink.byID(t)["job-1"]; got.Status != results.Deferred {
-						t.Errorf("the second job: %q, want it deferred", got.Status)
+					if got := w.sink.byID(t)["job-1"]; got.Status != results.Deferred || got.EndedAt.Sub(now) > 2*time.Second+time.Millisecond ||
+						got.Deferred.Reason != "the coordinator did not answer before the deadline" {
+						t.Errorf("the second job: %q, %+v after %v, want it deferred at its deadline", got.Status, got.Deferred, got.EndedAt.Sub(now))
 					}
 				})
 			})
