@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -16,6 +17,7 @@ import (
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
+	log.SetOutput(io.Discard) // libraries quote there what servers sent, secrets too
 	p := &program{os.Stdin, os.Stdout, os.Stderr, newVoice(os.Stderr, "text"), true}
 	return p.main(context.Background(), os.Args[1:])
 }

@@ -41,7 +41,7 @@ type Inheritor interface {
 type Batch struct {
 	Releases  []ClaimID      // attempts that have ended: their permits come back
 	Refunds   []ClaimID      // granted, never started: permits and tokens come back
-	Withdrawn []ClaimID      // refused before, and wait no longer
+	Withdrawn []ClaimID      // refused or not answered before, and wait no longer
 	Pauses    []PauseRequest // what services asked for
 	Max       int            // grant at most so many claims: the free global slots
 	Claims    []Claim        // best rank first

@@ -124,7 +124,8 @@ func (s *State) news(m *member, now Time, batch *Batch) {
 		s.giveBack(m.claims[id], now, true)
 	}
 	for _, id := range batch.Withdrawn {
-		if c := m.claims[id]; c != nil && !c.granted {
+		s.giveBack(m.claims[id], now, true) // granted, in a reply that was lost
+		if c := m.claims[id]; c != nil {
 			c.leave()
 			s.forget(c)
 		}
@@ -209,6 +210,7 @@ func (s *State) giveBack(c *claim, now Time, refund bool) {
 		if refund && n.limit.Rate.Per > 0 {
 			n.refill(now)
 			n.bucket.Refund(n.limit, n.cost)
+			s.report(n.keyState)
 		}
 	}
 	s.forget(c)

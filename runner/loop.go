@@ -194,11 +194,11 @@ func (r *run) settle() {
 		return
 	}
 	free := r.cfg.Global - r.underWay
-	if r.stopped || len(r.unwritten) > maxUnwritten {
+	if r.stopped || r.lost != nil || len(r.unwritten) > maxUnwritten {
 		free = 0
 	}
 	batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free)
-	if r.beating = batch == nil && r.beatDue(); r.beating {
+	if r.beating = batch == nil && (r.lost != nil || r.beatDue()); r.beating {
 		batch = &limits.Batch{}
 	}
 	if batch != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // This file is about coordinators that cannot be reached. It fails closed: without
-// an answer nothing starts.
+// an answer nothing starts. A lost one is asked now and then whether it is back,
+// whether or not there is anything to say, and is asked for no start.
 
 // tryAgain is about how long to wait before a lost coordinator is asked again: drawn
 // between half and the whole of it, so that many runs do not come back at once.

@@ -3,10 +3,12 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/results"
@@ -102,6 +104,60 @@ func TestLostCoordinator(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// patient counts how often the clock is read, which each turn of the loop does, and
+// ends the run when that is too often.
+type patient struct {
+	away
+	reads int
+	kill  context.CancelFunc
+}
+
+func (p *patient) Now() limits.Time {
+	if p.reads++; p.reads > 2000 {
+		p.kill()
+		time.Sleep(time.Second)
+	}
+	return p.away.Now()
+}
+
+// TestLostWithNothingToSay has a coordinator go away while all that is left is a call
+// under way: the run waits, and asks about every second whether it is back.
+func TestLostWithNothingToSay(t *testing.T) {
+	for what, policy := range map[string]runner.LostPolicy{"wait": runner.LostWait, "cancel": runner.LostCancel} {
+		for _, beat := range []time.Duration{0, 20 * time.Second} {
+			t.Run(fmt.Sprintf("%s, beat %v", what, beat), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					kill, killNow := context.WithCancel(t.Context())
+					defer killNow()
+					now := time.Now()
+					p := &patient{away: away{Local: limits.NewLocal(), from: now.Add(time.Second), until: now.Add(50 * time.Second), lease: time.Hour}, kill: killNow}
+					late := job(1, "h", "")
+					late.NotBefore.After, late.NotBefore.Set = 1500*time.Millisecond, true
+					late.Deadline = jobspec.When{After: 2 * time.Second, Set: true}
+					w := newWorld(caps(t, 2, 2), takes(time.Minute), job(0, "h", ""), late)
+					var back time.Duration
+					w.LostTold = func(err error) {
+						if err == nil {
+							back = time.Since(now)
+						}
+					}
+					w.Coordinator, w.Lost, w.Beat, w.Kill = p, policy, beat, kill
+					if err := runner.Run(t.Context(), w.Config); err != nil || kill.Err() != nil {
+						t.Errorf("Run() = %v, and the clock was read %d times", err, p.reads)
+					}
+					if back < 50*time.Second || back > 52*time.Second {
+						t.Errorf("told that it is back after %v, want it after 50 to 52 s", back)
+					}
+					if got := w.sink.byID(t)["job-1"]; got.Status != results.Deferred || got.EndedAt.Sub(now) > 2*time.Second+time.Millisecond ||
+						got.Deferred.Reason != "the coordinator did not answer before the deadline" {
+						t.Errorf("the second job: %q, %+v after %v, want it deferred at its deadline", got.Status, got.Deferred, got.EndedAt.Sub(now))
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -184,6 +184,9 @@ func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 		}
 		return rec
 	}
+	if r.lost != nil && d.Why == schedule.NoPermit && d.Key == (limits.Key{}) {
+		d.Why = schedule.NoAnswer
+	}
 	rec := t.record(r, results.Deferred, now)
 	rec.Deferred = &results.Deferral{Reason: reason(d), Deadline: results.At(t.Deadline), RetryAt: results.At(d.Until)}
 	if d.Why == schedule.NoPermit || d.Key != (limits.Key{}) {
@@ -201,6 +204,8 @@ func reason(d schedule.Deferral) string {
 	switch d.Why {
 	case schedule.Past:
 		return "the deadline had already passed"
+	case schedule.NoAnswer:
+		return "the coordinator did not answer before the deadline"
 	case schedule.NotYet:
 		return "it may start only after the deadline"
 	case schedule.NoPermit:

@@ -352,6 +352,7 @@ local function giveBack(c, refund)
     if refund and k.per > 0 then
       refill(k)
       k.level = math.min(k.burst * k.per, k.level + c.costs[i] * k.per)
+      report(k)
     end
   end
   forget(c)

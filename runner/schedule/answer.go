@@ -48,11 +48,13 @@ func (s *Schedule) Answer(reply *limits.Reply) {
 	}
 }
 
-// Unanswered takes back the claims of a batch that no reply came to; what else
-// was in the batch is said again with the next.
+// Unanswered takes back the claims of a batch that no reply came to, which may have
+// been granted all the same: the next batch withdraws them, and says again what else
+// was in this one.
 func (s *Schedule) Unanswered() {
 	for _, a := range s.asked {
-		s.putBack(a)
+		s.news.Withdrawn = append(s.news.Withdrawn, a.job.claim)
+		s.disown(a)
 	}
 	s.asked = s.asked[:0]
 	b, n := &s.batch, &s.news
@@ -64,22 +66,15 @@ func (s *Schedule) Unanswered() {
 
 func (s *Schedule) granted(a asked, now limits.Time) {
 	j, l := a.job, a.lane
-	if at, _, _ := l.pausedUntil(now); at > 0 { // it was paused since it was asked
+	at, _, _ := l.pausedUntil(now)
+	passed := !a.taken && (j.phase != queued || l.jobs.top() != j)
+	if at > 0 || passed || j.phase == away { // it was paused, passed or given up meanwhile
 		s.news.Refunds = append(s.news.Refunds, j.claim)
-		if j.claim = 0; a.known {
-			s.unknown(l)
-		}
-		a.known = false
-		s.putBack(a)
+		s.disown(a)
 		return
 	}
 	if !a.taken { // it was asked for only to make it known, and got through
 		l.asking = false
-		if j.phase != queued || l.jobs.top() != j {
-			s.news.Refunds = append(s.news.Refunds, j.claim)
-			s.saveNoMore(l)
-			return
-		}
 		l.jobs.remove(j)
 		l.since = now
 		for _, k := range l.keys {
@@ -118,6 +113,28 @@ func (j *Job) waited() Waits {
 	return w
 }
 
+// disown returns a claim to its lane that the coordinator is to forget. The job will
+// ask as another.
+func (s *Schedule) disown(a asked) {
+	a.job.claim = 0
+	if a.known || a.lane.isSaver {
+		s.unknown(a.lane)
+	}
+	if a.known = false; a.taken {
+		a.lane.payBack(a.job)
+	}
+	s.putBack(a)
+}
+
+// payBack returns to the buckets what was taken from them for the job.
+func (l *lane) payBack(j *Job) {
+	for i, k := range l.keys {
+		if k.takes(j.cost(i)) {
+			k.bucket.Refund(k.limit, j.cost(i))
+		}
+	}
+}
+
 // putBack returns a claim that was not granted to its lane.
 func (s *Schedule) putBack(a asked) {
 	l := a.lane
@@ -133,10 +150,11 @@ func (s *Schedule) putBack(a asked) {
 		s.offerAll(k)
 	}
 	l.since = min(l.since, a.since)
-	a.job.phase = queued
-	if a.job.inDeadlines < 0 && a.job.Deadline != limits.Never {
-		s.deadlines.push(a.job) // it passed meanwhile
+	if a.job.phase == away { // its deadline has passed
+		s.leave(l)
+		return
 	}
+	a.job.phase = queued
 	l.jobs.push(a.job)
 	if a.known && l.known == nil {
 		l.known = a.job // withdrawn at once if it is no longer the head
@@ -205,8 +223,11 @@ func (s *Schedule) learn(level limits.Level, now limits.Time) {
 	if k.bucket = level.Bucket; now > expected.Last {
 		expected.Refill(k.limit, now)
 	}
-	if k.bucket.Level < expected.Level { // others have taken tokens
+	switch {
+	case k.bucket.Level < expected.Level: // others have taken tokens
 		s.saversChanged(k, nil)
+	case k.bucket.Level > expected.Level: // or given them back
+		s.offerAll(k)
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	NoTokens             // the bucket cannot hold the tokens before the deadline
 	InPause              // the pause ends after the deadline
 	LongPause            // the pause is longer than max_wait
+	NoAnswer             // the coordinator did not answer before the deadline
 )
 
 type reason struct {
@@ -84,8 +85,11 @@ func (l *lane) longestPause(now limits.Time) (limits.Key, limits.Time) {
 
 // missed says why a job whose deadline has passed did not start.
 func (s *Schedule) missed(j *Job, now limits.Time) reason {
-	if j.phase == notDue {
+	switch j.phase {
+	case notDue:
 		return reason{NotYet, limits.Key{}, j.due}
+	case claimed:
+		return reason{why: NoAnswer}
 	}
 	l := j.lane
 	r := reason{why: NoPermit, key: l.block}

@@ -297,6 +297,9 @@ func randomRun(t *testing.T, seed uint64) {
 		s.pauses = append(s.pauses, limits.PauseRequest{Key: key, Until: at + limits.Time(rng.IntN(2000))*ms})
 	}
 	slices.Sort(s.pauseAt)
+	if seed%4 == 0 {
+		s.lose = func() (asked, answered bool) { return rng.IntN(8) == 0, rng.IntN(8) == 0 }
+	}
 	o.watch(calls)
 	s.run(calls)
 	for _, k := range o.keys {

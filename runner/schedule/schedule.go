@@ -188,14 +188,16 @@ func (s *Schedule) takeOut(j *Job) {
 		s.due.remove(j)
 		l.notLater(j)
 	}
-	head := j.inLane == 0
+	head, asked := j.inLane == 0, j.phase == claimed
 	l.jobs.remove(j)
 	j.phase = away
 	s.waiting--
 	if head {
 		s.headChanged(l)
 	}
-	s.leave(j)
+	if !asked { // else it leaves when the answer has come
+		s.leave(l)
+	}
 }
 
 // Release ends an attempt that was started: its permits come back with the next
@@ -209,6 +211,7 @@ func (s *Schedule) Release(j *Job, now limits.Time) {
 // with the next batch.
 func (s *Schedule) Refund(j *Job, now limits.Time) {
 	s.news.Refunds = append(s.news.Refunds, j.claim)
+	j.lane.payBack(j)
 	s.giveBack(j, now)
 }
 
@@ -221,13 +224,11 @@ func (s *Schedule) giveBack(j *Job, now limits.Time) {
 		k.noPermit = refusal{}
 		s.offerAll(k)
 	}
-	s.leave(j)
+	s.leave(j.lane)
 }
 
-// leave lets the job's lane go with its last job, and a key with its last lane.
-func (s *Schedule) leave(j *Job) {
-	l := j.lane
-	j.lane = nil
+// leave lets a lane go with the last of its jobs, and a key with its last lane.
+func (s *Schedule) leave(l *lane) {
 	if l.jobsIn--; l.jobsIn > 0 {
 		return
 	}
@@ -264,10 +265,7 @@ func (s *Schedule) Tick(now limits.Time) {
 	}
 	for s.deadlines.len() > 0 && s.deadlines.top().Deadline < now {
 		j := s.deadlines.top()
-		s.deadlines.remove(j)
-		if j.phase != claimed { // else the coordinator's answer decides
-			s.deferJob(j, s.missed(j, now))
-		}
+		s.deferJob(j, s.missed(j, now)) // one that is asked for too: a grant would come late
 	}
 	for s.timers.len() > 0 && s.timers.top().wakeAt <= now {
 		k := s.timers.top()

@@ -47,13 +47,17 @@ type sim struct {
 	settled func() // after everything that could start at now has
 	pauses  []limits.PauseRequest
 	pauseAt []limits.Time
+	lose    func() (asked, answered bool) // whether a batch, or its reply, is lost
 	batches int
 	steps   int
 	claims  int
 }
 
 func newSim(t testing.TB, table *limits.Table, global int) *sim {
-	return &sim{t: t, table: table, global: global, schedule: schedule.New(table.For)}
+	return &sim{
+		t: t, table: table, global: global, schedule: schedule.New(table.For),
+		lose: func() (asked, answered bool) { return false, false },
+	}
 }
 
 // run adds the calls and goes on until nothing waits and nothing runs.
@@ -125,7 +129,14 @@ func (s *sim) step() {
 		if s.asking != nil {
 			s.asking()
 		}
-		s.state.Sync(s.now, batch, &s.reply)
+		asked, answered := s.lose()
+		if !asked {
+			s.state.Sync(s.now, batch, &s.reply)
+		}
+		if asked || answered {
+			s.schedule.Unanswered()
+			continue
+		}
 		s.schedule.Answer(&s.reply)
 		for _, start := range s.schedule.Started() {
 			c := start.Job.Ref.(*call)
