@@ -84,21 +84,10 @@ func (d *decoder) url(j *Job, n *node) {
 		switch key, err := HostKey(u); {
 		case err != nil:
 			d.fail(n, "%v", err)
-		case d.secretHost(u.Host, key):
-			d.fail(n, "a secret cannot be part of a host")
 		default:
 			j.Host = cmp.Or(j.Host, key)
 		}
 	}
-}
-
-// secretHost reports whether a secret of the latest text is in its URL's host,
-// which limits, logs and records show: as typed, or in the key, which may lack the
-// port or a final dot. Shorter secrets are found in innocent names.
-func (d *decoder) secretHost(host, key string) bool {
-	return slices.ContainsFunc(d.recent, func(secret string) bool {
-		return len(secret) >= 4 && strings.Contains(strings.ToLower(host)+" "+key, strings.ToLower(secret))
-	})
 }
 
 func (d *decoder) proxy(j *Job, n *node) {

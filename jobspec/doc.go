@@ -25,11 +25,13 @@
 // References. ${env:NAME}, ${file:PATH}, ${var:NAME}, ${item:FIELD} and ${job:id}
 // are put into each value of a job, json and form included, and of limits. Secrets,
 // which are env (unless public_env names it) and file, stand only within http and
-// exec, but not in method, and in limits.coordinator. $${ is a literal ${; no other $
-// is touched. Values that were put in are not looked at again; vars hold no
+// exec, but not in method or a host, and in limits.coordinator. $${ is a literal ${;
+// no other $ is touched. Values that were put in are not looked at again; vars hold no
 // references, though $${ counts in them too. Behind the host of a url, items are
-// percent-encoded (RFC 3986, section 2.1). Text under shell is left alone: commands in
-// a shell get all vars as VAR_NAME variables, and the fields of their row as ITEM_NAME.
+// percent-encoded (RFC 3986, section 2.1); in front of that, a reference stays a part
+// of the scheme, user, host or port that it stands in. Text under shell is left alone:
+// commands in a shell get all vars as VAR_NAME variables, and the fields of their row
+// as ITEM_NAME.
 //
 // Rows. A job of a document with for_each stands for one job a row. Rows come from
 // files of any length, which are read one row at a time.

@@ -66,7 +66,6 @@ func (d *decoder) filePath(n *node, as use) string {
 // expand puts the references of s, which is typed at n, in. Values that were put
 // in are not looked at again.
 func (d *decoder) expand(n *node, s string, as use) string {
-	d.recent = d.recent[:0]
 	if as == asTyped || !strings.Contains(s, "${") || n.key == "shell" && n == d.root.get("exec").get("shell") {
 		return s
 	}
@@ -96,6 +95,9 @@ func (d *decoder) expand(n *node, s string, as use) string {
 		}
 		ref, rest, closed := strings.Cut(rest, "}")
 		value, err := d.reference(n, ref, plain, as)
+		if err == nil && as == forCall {
+			err = d.leads(n, ref, b, value, rest, plain)
+		}
 		switch stays := as == forRewrite && source != "item"; {
 		case err != nil:
 		case !closed:

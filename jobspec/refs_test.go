@@ -55,22 +55,6 @@ func TestOtherDollarsInVars(t *testing.T) {
 	}
 }
 
-func TestSecretsBesideHosts(t *testing.T) {
-	for _, url := range []string{
-		"http://pin.example/${env:SHORT}", // too short to be told from other text
-		"http://eu-north.example/",
-		"http://${env:REGION}.example/",
-		"http://u:${env:TOKEN}@h/${env:TOKEN}?k=${env:LONGER}",
-	} {
-		text := "public_env: [REGION]\njobs: [{exec: {argv: [x, '${env:FOUR}']}}, {http: {url: '" + url + "'}}]\n"
-		if _, err := load(t, "jobs.yaml", text); err != nil {
-			t.Errorf("Load with the URL %s: %v", url, err)
-		}
-	}
-	// What another text put in is not looked for.
-	jobsOf(t, "jobs.yaml", "jobs: [{http: {url: 'http://pin4.example/', headers: {A: '${env:FOUR}'}}}, {http: {url: 'http://pin4.example/'}}]\n")
-}
-
 func TestErrorsShowNoSecret(t *testing.T) {
 	for _, fields := range []string{
 		`http: {url: "http://u:PASSWORD-3@127.0.0.1:9o01/"}`,

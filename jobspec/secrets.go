@@ -28,7 +28,6 @@ type values struct {
 	lookup  func(string) (string, bool) // of the environment
 	known   map[string]string           // values of ${env:…} and ${file:…}, looked up once, by "env:" or "file:" and the name
 	secrets []string                    // among those values, longest first
-	recent  []string                    // secrets that were put into the latest text
 }
 
 func (d *decoder) environment(n *node, name string, as use) (string, error) {
@@ -92,9 +91,6 @@ func (d *decoder) lookedUp(n *node, ref string, public bool, find func() (string
 				d.warn(n, "the secret %s has under %d bytes: it is not searched for in bodies", name, shortSecret)
 			}
 		}
-	}
-	if !public {
-		d.recent = append(d.recent, value)
 	}
 	return value, nil
 }
