@@ -81,7 +81,7 @@ func (t *table) row(record []byte, s spot) (*item, error) {
 	if err == nil && len(values) != len(t.names) {
 		err = t.fault(s.line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
 	}
-	return &item{names: t.names, values: values}, err
+	return &item{names: t.names, values: values, alike: true}, err
 }
 
 func (t *table) parseRow(record []byte, s spot) ([]string, error) {

@@ -9,6 +9,7 @@ import (
 type item struct {
 	names  []string
 	values []string
+	alike  bool // all rows have the same names
 	pos    Position
 }
 
@@ -168,7 +169,7 @@ func (s *source) forEach(n *node, path string) feed {
 		}
 		names := []string{"line"}
 		f.parse = func(record []byte, _ spot) (*item, error) {
-			return &item{names: names, values: []string{string(record)}}, nil
+			return &item{names: names, values: []string{string(record)}, alike: true}, nil
 		}
 	}
 	return f

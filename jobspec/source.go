@@ -120,7 +120,7 @@ func (s *source) Next() (*Job, error) {
 			j, _ = s.claim(e, true)
 		}
 		if len(s.d.errs) > 0 {
-			return nil, invalid(s.d.errs)
+			return nil, invalid(s.d.errs, e.item)
 		}
 		if !s.shard.Has(j.ID) {
 			continue
@@ -147,7 +147,7 @@ func (s *source) again(number int, from *shelf) (*Job, error) {
 	}
 	if len(s.d.errs) > 0 {
 		from.done()
-		return nil, invalid(s.d.errs)
+		return nil, invalid(s.d.errs, e.item)
 	}
 	j.Seq, j.shelf = int64(number)+1, from
 	return j, nil
