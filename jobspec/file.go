@@ -37,7 +37,7 @@ func (s *source) open(f *file) (records, error) {
 		return r, err
 	case info.IsDir():
 		return r, fmt.Errorf("%q is a folder", f.name)
-	case info.Mode().IsRegular():
+	case info.Mode().IsRegular() && !s.piped:
 		r.disk = disk
 	}
 	return r, nil

@@ -26,6 +26,7 @@ type source struct {
 	stdin  io.Reader
 	shard  limits.Shard
 	nul    bool    // lines of standard input end in NUL
+	piped  bool    // no file is read twice
 	files  []*file // by number
 	opened []*os.File
 }
@@ -47,6 +48,7 @@ func newSource(o Options) *source {
 		index: newIndex(seed),
 		stdin: o.Stdin,
 		nul:   o.NUL,
+		piped: o.Piped,
 		shard: o.Shard,
 	}
 }
