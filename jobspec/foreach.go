@@ -165,7 +165,7 @@ func (s *source) forEach(n *node, path string) feed {
 		}
 	default:
 		if s.nul && of.path == "-" {
-			f.split, f.blank = splitNUL, func([]byte) bool { return false }
+			f.form = linesToNUL
 		}
 		names := []string{"line"}
 		f.parse = func(record []byte, _ spot) (*item, error) {

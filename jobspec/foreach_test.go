@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,7 +138,8 @@ func TestItemsWhereNoneFit(t *testing.T) {
 	}
 }
 
-// TestRows reads files of rows as other programs write them.
+// TestRows reads files of rows as other programs write them, as they are and from a
+// pipe, byte by byte.
 func TestRows(t *testing.T) {
 	for _, test := range []struct{ name, file, text, fields, want string }{
 		{"a header and rows", "r.csv", "a,b\n1,2\n3,4\n", "${item:a}-${item:b}", "1-2|3-4"},
@@ -155,17 +157,25 @@ func TestRows(t *testing.T) {
 	} {
 		write(t, map[string]string{test.file: test.text})
 		kind := map[string]string{"r.csv": "csv", "r.tsv": "csv", "r.jsonl": "jsonl", "r.txt": "lines"}[test.file]
-		s, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"for_each":{"` + kind + `":"` + test.file + `"},"exec":{"argv":["echo","` + test.fields + `"]}}]}`)})
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-			continue
-		}
-		var got []string
-		for _, j := range drain(t, s) {
-			got = append(got, j.Exec.Argv[1])
-		}
-		if strings.Join(got, "|") != test.want {
-			t.Errorf("%s: %q, want %q", test.name, strings.Join(got, "|"), test.want)
+		for _, file := range []string{test.file, "-"} {
+			if file == "-" && test.file == "r.tsv" { // it has no name to tell tabs by
+				continue
+			}
+			s, err := jobspec.Load(jobspec.Options{
+				Document: []byte(`{"jobs":[{"for_each":{"` + kind + `":"` + file + `"},"exec":{"argv":["echo","` + test.fields + `"]}}]}`),
+				Stdin:    iotest.OneByteReader(strings.NewReader(test.text)),
+			})
+			if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+				continue
+			}
+			var got []string
+			for _, j := range drain(t, s) {
+				got = append(got, j.Exec.Argv[1])
+			}
+			if strings.Join(got, "|") != test.want {
+				t.Errorf("%s, of %s: %q, want %q", test.name, file, strings.Join(got, "|"), test.want)
+			}
 		}
 	}
 }
