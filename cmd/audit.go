@@ -72,11 +72,11 @@ func (p *program) audit(o *auditOptions) error {
 	defer spec.Close()
 	want := audit.Spec{Limits: o.limitOf(spec), PauseLag: pauseLag}
 	if !o.partial {
-		ids, err := idsOf(spec.Source)
+		ids, bad, err := idsOf(spec.Source)
 		if err != nil {
 			return err
 		}
-		want.Jobs = slices.Values(ids)
+		want.Jobs, want.Bad = slices.Values(ids), bad
 	}
 	var bad error
 	found := audit.Check(func(yield func(results.Record, error) bool) {
@@ -99,15 +99,19 @@ func (p *program) audit(o *auditOptions) error {
 	return &disproved{len(found.Violations)}
 }
 
-// idsOf returns the ids of all jobs that are left.
-func idsOf(source jobspec.Source) (ids []string, err error) {
+// idsOf returns the ids of all jobs that are left, and the places of bad lines.
+func idsOf(source jobspec.Source) (ids, bad []string, err error) {
 	for {
 		j, err := source.Next()
+		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
 		switch {
 		case err == io.EOF:
-			return ids, nil
+			return ids, bad, nil
+		case isInvalid:
+			bad = append(bad, invalid.Pos.String())
+			continue
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
 		j.Done()
 		ids = append(ids, j.ID)

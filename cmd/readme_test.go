@@ -22,9 +22,10 @@ import (
 
 // block is a fenced block of README.md.
 type block struct {
-	line int // of the fence
-	kind string
-	text string
+	line    int    // of the fence
+	chapter string // in which it stands
+	kind    string
+	text    string
 }
 
 // file returns the name that a job file's first line gives it.
@@ -41,49 +42,63 @@ func readme(t *testing.T) (text string, blocks []block) {
 	}
 	text = string(data)
 	for _, at := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatchIndex(text, -1) {
-		blocks = append(blocks, block{1 + strings.Count(text[:at[0]], "\n"), text[at[2]:at[3]], text[at[4]:at[5]]})
+		_, chapter, _ := strings.Cut(text[strings.LastIndex(text[:at[0]], "\n## ")+1:at[0]], "# ")
+		chapter, _, _ = strings.Cut(chapter, "\n")
+		blocks = append(blocks, block{1 + strings.Count(text[:at[0]], "\n"), chapter, text[at[2]:at[3]], text[at[4]:at[5]]})
 	}
 	return text, blocks
 }
 
-// TestReadmeExamples does what README.md shows: its job files are valid, and its
-// commands, as they stand there, say what stands below them.
+// TestReadmeExamples does what README.md shows, each chapter in its order in a folder
+// of its own: its job files are valid, and its commands, as they stand there, say what
+// stands below them.
 func TestReadmeExamples(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the commands are for a shell, and the service's certificate is in SSL_CERT_FILE")
 	}
 	_, blocks := readme(t)
 	env := newService(t)
+	chapters := make(map[string][]block)
 	for _, b := range blocks {
-		t.Run("line "+strconv.Itoa(b.line), func(t *testing.T) {
+		chapters[b.chapter] = append(chapters[b.chapter], b)
+	}
+	for name, chapter := range chapters {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath("jq"); err != nil && strings.Contains(b.text, "jq ") {
-				t.Skip("jq is not on this machine")
-			}
 			dir := readmeDir(t, blocks)
-			switch {
-			case strings.HasPrefix(b.file(), ".github/"):
-				for _, script := range workflowSteps(t, b.text) {
-					runShell(t, dir, script, append(env, "TOKEN=a-long-secret", "GITHUB_PATH=path", "GITHUB_STEP_SUMMARY=summary.md")...)
-				}
-			case b.kind == "yaml":
-				runShell(t, dir, "agentlimit validate "+b.file(), env...)
-			case b.kind == "sh":
-				runShell(t, dir, "sh -n "+b.file())
-			case b.kind == "crontab":
-				if said := runShell(t, dir, cronLine(b.text), env...); said != "" {
-					t.Errorf("%s would mail:\n%s", b.text, said)
-				}
-			case b.kind == "console":
-				commands, want := transcript(b.text)
-				got := runShell(t, dir, commands, env...)
-				if diff := cmp.Diff(steady(want), steady(got)); want != "" && diff != "" {
-					t.Errorf("%s(-README +got):\n%s", commands, diff)
-				}
-			default:
-				t.Errorf("README.md:%d: a block of %q: want yaml, sh, crontab or console", b.line, b.kind)
+			for _, b := range chapter {
+				t.Run("line "+strconv.Itoa(b.line), func(t *testing.T) { b.try(t, dir, env) })
 			}
 		})
+	}
+}
+
+// try does what a block shows.
+func (b block) try(t *testing.T, dir string, env []string) {
+	if _, err := exec.LookPath("jq"); err != nil && strings.Contains(b.text, "jq ") {
+		t.Skip("jq is not on this machine")
+	}
+	switch {
+	case strings.HasPrefix(b.file(), ".github/"):
+		for _, script := range workflowSteps(t, b.text) {
+			runShell(t, dir, script, append(env, "TOKEN=a-long-secret", "GITHUB_PATH=path", "GITHUB_STEP_SUMMARY=summary.md")...)
+		}
+	case b.kind == "yaml":
+		runShell(t, dir, "agentlimit validate "+b.file(), env...)
+	case b.kind == "sh":
+		runShell(t, dir, "sh -n "+b.file())
+	case b.kind == "crontab":
+		if said := runShell(t, dir, cronLine(b.text), env...); said != "" {
+			t.Errorf("%s would mail:\n%s", b.text, said)
+		}
+	case b.kind == "console":
+		commands, want := transcript(b.text)
+		got := runShell(t, dir, commands, env...)
+		if diff := cmp.Diff(steady(want), steady(got)); want != "" && diff != "" {
+			t.Errorf("%s(-README +got):\n%s", commands, diff)
+		}
+	default:
+		t.Errorf("README.md:%d: a block of %q: want yaml, sh, crontab or console", b.line, b.kind)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -37,6 +38,7 @@ func (o *recordOptions) onResults(c *cobra.Command) {
 	c.ValidArgsFunction = cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt)
 	f := c.Flags()
 	f.SortFlags = false
+	o.jobs.piped = true // the run may have had them from a pipe
 	o.jobs.vars = make(map[string]string)
 	f.StringArrayVar(&o.jobs.files, "jobs", nil, "the job `FILE` with the limits; may be repeated")
 	f.Var(variableFlag(o.jobs.vars), "var", "what ${var:NAME} stands for in it; may be repeated")
@@ -54,14 +56,19 @@ func (o *recordOptions) limitOf(spec *jobspec.Spec) func(limits.Key) limits.Limi
 	}
 }
 
-// records returns the records of all results files, one file behind the other. An
-// end that was cut off is said, and then passed over unless torn is set.
-func (p *program) records(o *recordOptions, torn bool) iter.Seq2[results.Record, error] {
+// records returns the records of all results files, one file behind the other. Unless
+// all are wanted, bad lines that a later run read again are left out, and so is an end
+// that was cut off, which is said.
+func (p *program) records(o *recordOptions, all bool) iter.Seq2[results.Record, error] {
 	return func(yield func(results.Record, error) bool) {
 		for _, name := range o.results {
-			for r, err := range p.recordsOf(name) {
+			records := p.recordsOf(name)
+			if !all {
+				records = report.Standing(records)
+			}
+			for r, err := range records {
 				switch {
-				case errors.Is(err, results.ErrTorn) && !torn:
+				case errors.Is(err, results.ErrTorn) && !all:
 					p.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record is cut off in the middle: it is left out", name))
 					continue
 				case err != nil:

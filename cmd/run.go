@@ -44,6 +44,7 @@ type loadOptions struct {
 	document []byte // what the command line says instead of files; nil: nothing
 	nul      bool   // lines of standard input end in NUL
 	inOrder  bool   // jobs come as the files have them
+	piped    bool   // a bad line of a file need not keep all from being read
 }
 
 // addFlags adds the flags of job files; format is the name of the one that says how
@@ -83,7 +84,8 @@ func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 	percent := debug.SetGCPercent(earlyGC)
 	spec, err := jobspec.Load(jobspec.Options{
 		Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written,
-		Document: o.document, NUL: o.nul, Coordinator: o.coordinator, Shard: o.shard, InOrder: o.inOrder,
+		Document: o.document, NUL: o.nul, Piped: o.piped, InOrder: o.inOrder,
+		Coordinator: o.coordinator, Shard: o.shard,
 	})
 	runtime.GC()
 	if err != nil || spec.Jobs < manyJobs {

@@ -22,7 +22,7 @@ type table struct {
 
 func newTable(f *rowFeed) *table {
 	t := &table{rowFeed: f}
-	f.split, f.blank = splitCSV, emptyLine
+	f.form = rows
 	t.csv = t.reader(&t.in)
 	f.parse = t.row
 	return t
@@ -81,7 +81,7 @@ func (t *table) row(record []byte, s spot) (*item, error) {
 	if err == nil && len(values) != len(t.names) {
 		err = t.fault(s.line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
 	}
-	return &item{names: t.names, values: values}, err
+	return &item{names: t.names, values: values, alike: true}, err
 }
 
 func (t *table) parseRow(record []byte, s spot) ([]string, error) {
@@ -101,6 +101,33 @@ func (t *table) fault(line int32, text string) error {
 	return &Error{Pos: t.file.position(place{line: line}), Text: text}
 }
 
+// rows end with a line break outside of quotes. Within quotes a quote is doubled, so an
+// even number of them is in front of that.
+var rows = form{rowEnd, func(row []byte) []byte { return row }, emptyLine}
+
+func rowEnd(data []byte, quoted bool) (n int, open bool) {
+	line := -1 // where the next one ends
+	for at := 0; ; {
+		if line < at {
+			line = len(data)
+			if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {
+				line = at + n
+			}
+		}
+		switch quote := bytes.IndexByte(data[at:line], '"'); {
+		case quote >= 0:
+			quoted = !quoted
+			at += quote + 1
+		case line == len(data):
+			return 0, quoted
+		case !quoted:
+			return line + 1, false
+		default:
+			at = line + 1
+		}
+	}
+}
+
 // emptyLine reports whether a row has no field: one of blanks or tabs alone has.
 func emptyLine(row []byte) bool {
 	switch string(row) {
@@ -108,22 +135,4 @@ func emptyLine(row []byte) bool {
 		return true
 	}
 	return false
-}
-
-// splitCSV cuts a row off: up to a line break outside of quotes. Within quotes a
-// quote is doubled, so an even number of them is in front of that.
-func splitCSV(data []byte, atEOF bool) (advance int, row []byte, err error) {
-	quoted := false
-	for at, b := range data {
-		switch {
-		case b == '"':
-			quoted = !quoted
-		case b == '\n' && !quoted:
-			return at + 1, data[:at+1], nil
-		}
-	}
-	if atEOF && len(data) > 0 {
-		return len(data), data, nil
-	}
-	return 0, nil, nil
 }

@@ -62,15 +62,15 @@ func (d *decoder) failAt(pos Position, n *node, format string, args ...any) {
 	if len(d.errs) >= maxErrors {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
+	e := &Error{Pos: pos, Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)}
 	if d.item != nil {
-		text += " (row " + d.item.pos.String() + ")"
+		e.Row = d.item.pos
 	}
-	d.errs.add(&Error{pos, d.pathOf(n), text})
+	d.errs.add(e)
 }
 
 func (d *decoder) warn(n *node, format string, args ...any) {
-	d.warnings.add(&Error{n.pos(), d.pathOf(n), fmt.Sprintf(format, args...)})
+	d.warnings.add(&Error{Pos: n.pos(), Path: d.pathOf(n), Text: fmt.Sprintf(format, args...)})
 }
 
 // wrong reports a value that cannot be what it should.

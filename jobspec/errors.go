@@ -10,18 +10,23 @@ import (
 // Error is one thing that is wrong in a job file, and where.
 type Error struct {
 	Pos  Position
-	Path string // such as limits.hosts.api.example.com.rate; empty if unknown
-	Text string // what is wrong
+	Path string   // such as limits.hosts.api.example.com.rate; empty if unknown
+	Text string   // what is wrong
+	Row  Position // of the for_each, for which alone it is so; zero: for all, or no row
 }
 
 // Error spells the place, the path and what is wrong there.
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.what() }
 
 func (e *Error) what() string {
-	if e.Path == "" {
-		return e.Text
+	text := e.Text
+	if e.Path != "" {
+		text = e.Path + ": " + text
 	}
-	return e.Path + ": " + e.Text
+	if e.Row != (Position{}) {
+		text += " (row " + e.Row.String() + ")"
+	}
+	return text
 }
 
 // Errors is everything that is wrong in the files of one run, each thing once.
@@ -53,7 +58,7 @@ func (e Errors) list(most int) string {
 // add keeps what is new: a fault in the defaults is met again by every job.
 func (e *Errors) add(more ...*Error) {
 	for _, one := range more {
-		known := func(have *Error) bool { return have.Pos == one.Pos && have.Text == one.Text }
+		known := func(have *Error) bool { return have.Pos == one.Pos && have.Text == one.Text && have.Row == one.Row }
 		if !slices.ContainsFunc(*e, known) {
 			*e = append(*e, one)
 		}
@@ -73,9 +78,9 @@ func (e *Errors) take(err error) error {
 	return nil
 }
 
-// Invalid is the error of one bad line of a pipe.
+// Invalid is the error of one bad line or row of a pipe.
 type Invalid struct {
-	Pos Position
+	Pos Position // of that line or row alone
 	Err error
 }
 
@@ -85,13 +90,22 @@ func (e *Invalid) Error() string { return e.Pos.String() + ": " + e.Err.Error() 
 // Unwrap returns what is wrong.
 func (e *Invalid) Unwrap() error { return e.Err }
 
-// invalid makes one error of all that is wrong with one job.
-func invalid(errs Errors) *Invalid {
+// invalid makes one error of all that is wrong with one job. That of a row (nil: it
+// is of none) is at the row: all rows share the place at which they are put in.
+func invalid(errs Errors, row *item) *Invalid {
+	at := errs[0].Pos
 	var all []string
 	for _, one := range errs {
-		all = append(all, one.what())
+		text := one.what()
+		if row != nil {
+			text = (&Error{Pos: one.Pos, Path: one.Path, Text: one.Text}).Error()
+		}
+		all = append(all, text)
 	}
-	return &Invalid{Pos: errs[0].Pos, Err: errors.New(strings.Join(all, "; "))}
+	if row != nil {
+		at = row.pos
+	}
+	return &Invalid{Pos: at, Err: errors.New(strings.Join(all, "; "))}
 }
 
 // didYouMean ends a message about a name that is not known.

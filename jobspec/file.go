@@ -17,7 +17,7 @@ const maxDocument = 64 << 20
 // open opens a file for reading; only one can read standard input. The source
 // closes the file.
 func (s *source) open(f *file) (records, error) {
-	r := records{file: f, split: bufio.ScanLines, blank: whiteSpace, seed: s.ids.seed}
+	r := records{file: f, form: lines, seed: s.ids.seed}
 	s.know(f)
 	if f.name == stdin {
 		if s.stdin == nil {
@@ -37,7 +37,7 @@ func (s *source) open(f *file) (records, error) {
 		return r, err
 	case info.IsDir():
 		return r, fmt.Errorf("%q is a folder", f.name)
-	case info.Mode().IsRegular():
+	case info.Mode().IsRegular() && !s.piped:
 		r.disk = disk
 	}
 	return r, nil
@@ -98,14 +98,20 @@ func (r *records) format(told string) string {
 		return told
 	}
 	in := bufio.NewReader(r.in)
-	var head, line []byte
+	var head bytes.Buffer
+	var part []byte
 	var err error // will be met again
-	for (err == nil && len(bytes.TrimSpace(head)) == 0 || err == bufio.ErrBufferFull) && len(head) < maxRecord {
-		line, err = in.ReadSlice('\n')
-		head = append(head, line...)
+	for blank := true; (err == nil && blank || err == bufio.ErrBufferFull) && head.Len() < maxRecord; {
+		part, err = in.ReadSlice('\n')
+		head.Write(part)
+		blank = blank && len(bytes.TrimSpace(part)) == 0
 	}
-	r.in = io.MultiReader(bytes.NewReader(head), in)
-	n, err := newJSONParser(r.file).parse(bytes.TrimPrefix(head, byteMark), 1)
+	text := bytes.TrimPrefix(head.Bytes(), byteMark)
+	r.in = io.MultiReader(&head, in)
+	if err == bufio.ErrBufferFull { // too long for a line
+		return "yaml"
+	}
+	n, err := newJSONParser(r.file).parse(text, 1)
 	if err == nil && (n.get("http") != nil || n.get("exec") != nil) {
 		return "jsonl"
 	}

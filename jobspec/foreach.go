@@ -9,6 +9,7 @@ import (
 type item struct {
 	names  []string
 	values []string
+	alike  bool // all rows have the same names
 	pos    Position
 }
 
@@ -164,11 +165,11 @@ func (s *source) forEach(n *node, path string) feed {
 		}
 	default:
 		if s.nul && of.path == "-" {
-			f.split, f.blank = splitNUL, func([]byte) bool { return false }
+			f.form = linesToNUL
 		}
 		names := []string{"line"}
 		f.parse = func(record []byte, _ spot) (*item, error) {
-			return &item{names: names, values: []string{string(record)}}, nil
+			return &item{names: names, values: []string{string(record)}, alike: true}, nil
 		}
 	}
 	return f

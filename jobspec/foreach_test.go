@@ -1,11 +1,13 @@
 package jobspec_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,7 +137,8 @@ func TestItemsWhereNoneFit(t *testing.T) {
 	}
 }
 
-// TestRows reads files of rows as other programs write them.
+// TestRows reads files of rows as other programs write them, as they are and from a
+// pipe, byte by byte.
 func TestRows(t *testing.T) {
 	for _, test := range []struct{ name, file, text, fields, want string }{
 		{"a header and rows", "r.csv", "a,b\n1,2\n3,4\n", "${item:a}-${item:b}", "1-2|3-4"},
@@ -153,17 +156,25 @@ func TestRows(t *testing.T) {
 	} {
 		write(t, map[string]string{test.file: test.text})
 		kind := map[string]string{"r.csv": "csv", "r.tsv": "csv", "r.jsonl": "jsonl", "r.txt": "lines"}[test.file]
-		s, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"for_each":{"` + kind + `":"` + test.file + `"},"exec":{"argv":["echo","` + test.fields + `"]}}]}`)})
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-			continue
-		}
-		var got []string
-		for _, j := range drain(t, s) {
-			got = append(got, j.Exec.Argv[1])
-		}
-		if strings.Join(got, "|") != test.want {
-			t.Errorf("%s: %q, want %q", test.name, strings.Join(got, "|"), test.want)
+		for _, file := range []string{test.file, "-"} {
+			if file == "-" && test.file == "r.tsv" { // it has no name to tell tabs by
+				continue
+			}
+			s, err := jobspec.Load(jobspec.Options{
+				Document: []byte(`{"jobs":[{"for_each":{"` + kind + `":"` + file + `"},"exec":{"argv":["echo","` + test.fields + `"]}}]}`),
+				Stdin:    iotest.OneByteReader(strings.NewReader(test.text)),
+			})
+			if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+				continue
+			}
+			var got []string
+			for _, j := range drain(t, s) {
+				got = append(got, j.Exec.Argv[1])
+			}
+			if strings.Join(got, "|") != test.want {
+				t.Errorf("%s, of %s: %q, want %q", test.name, file, strings.Join(got, "|"), test.want)
+			}
 		}
 	}
 }
@@ -193,6 +204,22 @@ func TestBadRows(t *testing.T) {
 	}
 }
 
+// TestUnknownItems tells once of a field that no row of a table has, and of each row
+// whose names are its own.
+func TestUnknownItems(t *testing.T) {
+	const unknown = `command line: jobs[0].exec.argv[0]: ${item:a}: unknown item: want b`
+	for _, test := range []struct{ kind, text, want string }{
+		{"csv", "b\n1\n2\n", unknown},
+		{"jsonl", "{\"a\":1}\n{\"b\":2}\n{\"b\":3}\n", unknown + " (row r:2)\n" + unknown + " (row r:3)"},
+	} {
+		write(t, map[string]string{"r": test.text})
+		_, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"for_each":{"` + test.kind + `":"r"},"exec":{"argv":["${item:a}"]}}]}`)})
+		if diff := cmp.Diff(test.want, fmt.Sprint(err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.kind, diff)
+		}
+	}
+}
+
 // TestRowsOfStandardInput has rows that come while others run: a bad one is invalid
 // and the rest goes on.
 func TestRowsOfStandardInput(t *testing.T) {
@@ -214,13 +241,49 @@ func TestRowsOfStandardInput(t *testing.T) {
 			got = append(got, j.ID)
 		}
 	}
-	want := []string{"first", "x", "<stdin>:3: 2 fields, but the first row names 1", "z", `command line: jobs[1].id: "x": doubled id, first at <stdin>:2; rows without an id get one each (row <stdin>:5)`}
+	want := []string{"first", "x", "<stdin>:3: 2 fields, but the first row names 1", "z", `<stdin>:5: command line: jobs[1].id: "x": doubled id, first at <stdin>:2; rows without an id get one each`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, err = jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"for_each":{"csv":"-"},"exec":{"argv":["x"]}}]}`), Files: []string{"-"}, Stdin: strings.NewReader("jobs: []")})
 	if err == nil || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("Load() with two readers of standard input = %v", err)
+	}
+}
+
+// TestBadRowsOfPipes has each bad row of a pipe be one error, with a place that is
+// its own, whatever is wrong with it.
+func TestBadRowsOfPipes(t *testing.T) {
+	for _, test := range []struct{ name, kind, fields, rows, want string }{
+		{"an item that only some rows have", "jsonl", `"exec":{"argv":["${item:b}"]}`, "{\"b\":1}\n{\"a\":1}\n\n{\"a\":2}\n", "<stdin>:2|<stdin>:4"},
+		{"an item that no row has", "csv", `"exec":{"argv":["${item:b}"]}`, "a\n1\n\"2\n3\"\n4\n", "<stdin>:2|<stdin>:3|<stdin>:5"},
+		{"ids that come again", "lines", `"id":"${item:line}","exec":{"argv":["x"]}`, "a\na\nb\na\nb\n", "<stdin>:2|<stdin>:4|<stdin>:5"},
+		{"files that come again", "lines", `"output":{"save":"${item:line}"},"exec":{"argv":["x"]}`, "a\na\n./a\n", "<stdin>:2|<stdin>:3"},
+		{"two faults of one row", "lines", `"priority":"${item:line}","account":" ${item:line}","exec":{"argv":["x"]}`, "a\nb\n", "<stdin>:1|<stdin>:2"},
+		{"rows that cannot be read", "csv", `"exec":{"argv":["x"]}`, "a\n1,2\n\xff\n\"1\"2\"3\"\n\x00\n", "<stdin>:2|<stdin>:3:1|<stdin>:4|<stdin>:5:1"},
+	} {
+		s, err := jobspec.Load(jobspec.Options{
+			Document: []byte(`{"jobs":[{"for_each":{"` + test.kind + `":"-"},` + test.fields + `}]}`), Stdin: strings.NewReader(test.rows),
+		})
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		var got []string
+		for {
+			_, err := s.Source.Next()
+			if err == io.EOF {
+				break
+			}
+			if bad, is := errors.AsType[*jobspec.Invalid](err); is {
+				got = append(got, bad.Pos.String())
+			} else if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		if strings.Join(got, "|") != test.want {
+			t.Errorf("%s: bad rows %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package jobspec_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -13,12 +14,15 @@ import (
 	"agentlimit/jobspec"
 )
 
-// TestHostileSizes loads files of 1 GiB without a line break, and files that stand
-// for far more than they say, in a process of its own: they are refused within 2 s
-// of processor time and 200 MB.
+// TestHostileSizes loads files of 1 GiB without a line break, as they are and from a
+// pipe, and files that stand for far more than they say, in a process of its own: they
+// are refused within 2 s of processor time and 200 MB.
 func TestHostileSizes(t *testing.T) {
 	if name := os.Getenv("HOSTILE"); name != "" {
-		_, err := jobspec.Load(jobspec.Options{Files: []string{name}})
+		s, err := jobspec.Load(jobspec.Options{Files: []string{name}, Format: os.Getenv("FORMAT"), Stdin: os.Stdin})
+		if err == nil {
+			_, err = s.Source.Next()
+		}
 		status, _ := os.ReadFile("/proc/self/status")
 		_, peak, _ := strings.Cut(string(status), "VmHWM:") // of the process alone, in kB
 		fmt.Println(strings.Fields(peak)[0], err)
@@ -46,15 +50,24 @@ func TestHostileSizes(t *testing.T) {
 		if err := os.WriteFile(kind+".yaml", []byte("jobs: [{for_each: {"+kind+": "+file+"}, exec: {argv: [x]}}]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(kind+"-.yaml", []byte("jobs: [{for_each: {"+kind+": '-'}, exec: {argv: [x]}}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, want := range map[string]string{
+		"-": "a document of over 64 MiB", "- yaml": "a document of over 64 MiB", "- json": "a document of over 64 MiB", "- jsonl": "a line of over 16 MiB",
+		"csv-.yaml": "<stdin>:1: a line of over 16 MiB", "lines-.yaml": "<stdin>:1: a line of over 16 MiB", "jsonl-.yaml": "<stdin>:1: a line of over 16 MiB",
 		"long.yaml": "a document of over 64 MiB", "long.json": "a document of over 64 MiB", "long.jsonl": "a line of over 16 MiB",
 		"csv.yaml": "long.csv:1: a line of over 16 MiB", "lines.yaml": "long.txt:1: a line of over 16 MiB", "jsonl.yaml": "long.jsonl:1: a line of over 16 MiB",
 		"laughs.yaml": "aliases stand for more than ten times what is written", "self.yaml": `the alias "*a" refers to itself`,
 		"deep.yaml": "nested more than 100 deep", "deep.json": "nested more than 100 deep", "deep.jsonl": "nested more than 100 deep",
 	} {
 		c := exec.Command(os.Args[0], "-test.run=^TestHostileSizes$")
-		c.Env = append(os.Environ(), "HOSTILE="+name)
+		file, format, _ := strings.Cut(name, " ")
+		c.Env = append(os.Environ(), "HOSTILE="+file, "FORMAT="+format)
+		if strings.Contains(file, "-") {
+			c.Stdin = io.LimitReader(zeros{}, 1<<30) // by a pipe
+		}
 		out, err := c.Output()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("Load(%s) says %.500s (%v), want %s", name, out, err, want)
@@ -67,6 +80,12 @@ func TestHostileSizes(t *testing.T) {
 		}
 	}
 }
+
+// zeros are read without end.
+type zeros struct{}
+
+// Read sets all of b to 0.
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // underRace reports whether the race detector takes time and memory of its own.
 func underRace() bool {

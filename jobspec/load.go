@@ -29,6 +29,9 @@ type Options struct {
 	// Document is a JSON document in front of the files: what the command line says.
 	// Its relative paths start from the working folder.
 	Document []byte
+	// Piped has regular files of lines and rows be read as pipes are: a bad one of
+	// them is an [Invalid].
+	Piped bool
 	// Env looks up environment variables, each once; nil: [os.LookupEnv].
 	Env func(string) (string, bool)
 	// Coordinator wins over the files'.

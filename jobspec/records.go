@@ -18,21 +18,46 @@ const maxRecord = 16 << 20
 // byteMark is the mark that some editors put in front of UTF-8.
 var byteMark = []byte("\xef\xbb\xbf")
 
-// records reads a file record by record: lines, or what else split cuts off.
+// records reads a file record by record.
 type records struct {
-	file  *file
-	in    io.Reader
-	disk  *os.File // in, if that is a regular file; nil: it can be read only once
-	split bufio.SplitFunc
-	blank func([]byte) bool // whether a record is none
+	file *file
+	in   io.Reader
+	disk *os.File // in, if that is a regular file; nil: it can be read only once
+	form form
 
 	scan    *bufio.Scanner
 	end     spot // behind the record that was read; its size is that record's
+	seen    int  // bytes of the record that is being read, in which it does not end, and
+	quoted  bool // whether a quote is open behind them
 	tooLong bool // the record that is being read
 	seed    maphash.Seed
 	found   []byte // what was read last to find a record, and what is behind it
 	foundAt int64
 }
+
+// form is how records follow one another.
+type form struct {
+	// end returns how many bytes of data are left of a record; 0: all, and more. In
+	// front of data a quote may be open, and behind it.
+	end   func(data []byte, quoted bool) (n int, open bool)
+	trim  func(record []byte) []byte // takes away what ended it
+	blank func(record []byte) bool   // whether it is none
+}
+
+// lines are as most files have them, and those that end in NUL as find -print0 and
+// xargs -0 have them.
+var (
+	lines = form{
+		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, '\n') + 1, false },
+		func(line []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")) },
+		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 },
+	}
+	linesToNUL = form{
+		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, 0) + 1, false },
+		func(line []byte) []byte { return bytes.TrimSuffix(line, []byte{0}) },
+		func([]byte) bool { return false },
+	}
+)
 
 func (r *records) piped() bool { return r.disk == nil }
 
@@ -41,7 +66,7 @@ func (r *records) rewind() (err error) {
 		_, err = r.disk.Seek(0, io.SeekStart)
 		r.in = r.disk
 	}
-	r.end, r.tooLong = spot{}, false
+	r.end, r.seen, r.quoted, r.tooLong = spot{}, 0, false, false
 	r.scan = bufio.NewScanner(r.in)
 	r.scan.Buffer(make([]byte, 64<<10), maxRecord)
 	r.scan.Split(r.cut)
@@ -51,17 +76,27 @@ func (r *records) rewind() (err error) {
 // cut splits the records off. One that is too long ends a file that can only be
 // refused; a pipe's is thrown away as it comes.
 func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
-	advance, record, err = r.split(data, atEOF)
-	if advance == 0 && len(data) >= maxRecord {
+	n, quoted := r.form.end(data[r.seen:], r.quoted)
+	switch {
+	case n > 0:
+		advance = r.seen + n
+		record = data[:advance]
+	case atEOF && len(data) > 0:
+		advance, record = len(data), data
+	case len(data) < maxRecord:
+		r.seen, r.quoted = len(data), quoted
+		return 0, nil, nil
+	default:
 		if r.tooLong = true; r.disk != nil {
 			return 0, nil, bufio.ErrFinalToken
 		}
 		advance = len(data)
 	}
+	r.seen, r.quoted = 0, quoted && record == nil
 	r.end.offset += int64(advance)
 	r.end.line += int32(bytes.Count(data[:advance], []byte("\n")))
 	r.end.size = int32(advance)
-	return advance, record, err
+	return advance, record, nil
 }
 
 // read returns the next record, which is good until the next call, and where it
@@ -73,7 +108,7 @@ func (r *records) read() ([]byte, spot, error) {
 		if !r.scan.Scan() {
 			break
 		}
-		record := r.scan.Bytes()
+		record := r.form.trim(r.scan.Bytes())
 		s := spot{offset: r.end.offset - int64(r.end.size), size: r.end.size, line: line}
 		if r.tooLong {
 			break
@@ -81,7 +116,7 @@ func (r *records) read() ([]byte, spot, error) {
 		if s.offset == 0 {
 			record = bytes.TrimPrefix(record, byteMark)
 		}
-		if !r.blank(record) {
+		if !r.form.blank(record) {
 			s.sum = r.sum(record)
 			return record, s, nil
 		}
@@ -95,9 +130,6 @@ func (r *records) read() ([]byte, spot, error) {
 	}
 	return nil, spot{}, io.EOF
 }
-
-// whiteSpace reports whether a line is blank, as most files have it.
-func whiteSpace(record []byte) bool { return len(bytes.TrimSpace(record)) == 0 }
 
 // window is how much is read at once where records follow one another.
 const window = 64 << 10
@@ -117,8 +149,7 @@ func (r *records) readAt(s spot) ([]byte, error) {
 		}
 		r.found, r.foundAt, from = r.found[:n], s.offset, 0
 	}
-	raw := r.found[from:min(from+int64(s.size), int64(len(r.found)))]
-	_, record, _ := r.split(raw, true)
+	record := r.form.trim(r.found[from:min(from+int64(s.size), int64(len(r.found)))])
 	if s.offset == 0 {
 		record = bytes.TrimPrefix(record, byteMark)
 	}
@@ -129,18 +160,6 @@ func (r *records) readAt(s spot) ([]byte, error) {
 }
 
 func (r *records) sum(record []byte) uint32 { return uint32(maphash.Bytes(r.seed, record)) }
-
-// splitNUL cuts off what ends in NUL, as find -print0 and xargs -0 have it.
-func splitNUL(data []byte, atEOF bool) (advance int, record []byte, err error) {
-	end := bytes.IndexByte(data, 0)
-	switch {
-	case end >= 0:
-		return end + 1, data[:end], nil
-	case atEOF && len(data) > 0:
-		return len(data), data, nil
-	}
-	return 0, nil, nil
-}
 
 // checkText refuses what no job file may hold: UTF-16, bytes that are not UTF-8,
 // and NUL. The data begins on a line of that number.

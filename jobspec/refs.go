@@ -149,7 +149,7 @@ func (d *decoder) failReference(n *node, ref string, err error) {
 		return
 	}
 	row := d.item
-	if _, any := err.(unknownItem); any {
+	if _, any := err.(unknownItem); any && row.alike {
 		d.item = nil // it is wrong for every row
 	}
 	d.fail(n, "${%s}: %v", ref, err)

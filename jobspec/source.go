@@ -26,6 +26,7 @@ type source struct {
 	stdin  io.Reader
 	shard  limits.Shard
 	nul    bool    // lines of standard input end in NUL
+	piped  bool    // no file is read twice
 	files  []*file // by number
 	opened []*os.File
 }
@@ -47,6 +48,7 @@ func newSource(o Options) *source {
 		index: newIndex(seed, o.InOrder),
 		stdin: o.Stdin,
 		nul:   o.NUL,
+		piped: o.Piped,
 		shard: o.Shard,
 	}
 }
@@ -120,7 +122,7 @@ func (s *source) Next() (*Job, error) {
 			j, _ = s.claim(e, true)
 		}
 		if len(s.d.errs) > 0 {
-			return nil, invalid(s.d.errs)
+			return nil, invalid(s.d.errs, e.item)
 		}
 		if !s.shard.Has(j.ID) {
 			continue
@@ -150,7 +152,7 @@ func (s *source) again(number int, from *shelf) (*Job, error) {
 	}
 	if len(s.d.errs) > 0 {
 		(&Job{shelf: from}).Done()
-		return nil, invalid(s.d.errs)
+		return nil, invalid(s.d.errs, e.item)
 	}
 	j.Seq, j.shelf = int64(number)+1, from
 	return j, nil

@@ -25,6 +25,11 @@ type Spec struct {
 	// Jobs are the ids of all jobs that should have a record. Nil: not checked.
 	Jobs iter.Seq[string]
 
+	// Bad are the places of lines that are no jobs, as file:line or
+	// file:line:column: each should have a record that is invalid, under whatever
+	// name of the file.
+	Bad []string
+
 	// PauseLag is how long after an answer its pause may take to reach those who
 	// admit: another process may admit an attempt before it is told.
 	PauseLag time.Duration
@@ -103,6 +108,7 @@ func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
 		b.judge(key, b.ledgers[key])
 	}
 	b.judgeJobs(spec.Jobs)
+	b.judgeBad(spec.Bad)
 	return b.found
 }
 

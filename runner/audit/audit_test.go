@@ -321,6 +321,39 @@ func TestJobsAreHeldAgainstTheFile(t *testing.T) {
 	}
 }
 
+// TestBadLinesAreHeldAgainstTheFile has bad lines of a job file be records, whatever
+// name of the file they were read by. A record of a line that is none any more was
+// right when it was written.
+func TestBadLinesAreHeldAgainstTheFile(t *testing.T) {
+	bad := record("r", "", results.Invalid)
+	records := []results.Record{
+		try("<stdin>:7:12", 4, 4, bad), try("/dev/fd/63:7", 4, 4, bad), try("rows:9", 4, 4, bad), try("a:8:1", 4, 5),
+	}
+	tests := []struct {
+		name string
+		bad  []string
+		want []string
+	}{
+		{"all lines were repaired since", nil, nil},
+		{"each has its record", []string{"jobs.jsonl:7:12", "rows.csv:7", "x:9"}, nil},
+		{"one has none: it is a job's, of another column, or another line's", []string{"jobs.jsonl:8:1", "jobs.jsonl:7:2", "rows.csv:17"}, []string{
+			"the bad line jobs.jsonl:8:1 has no record", "the bad line jobs.jsonl:7:2 has no record", "the bad line rows.csv:17 has no record"}},
+		{"one record is for one of two", []string{"a.jsonl:7:12", "b.jsonl:7:12"}, []string{"the bad line b.jsonl:7:12 has no record"}},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, v := range Check(each(records), Spec{Limits: limitOf, Jobs: slices.Values([]string{"a:8:1"}), Bad: tt.bad}).Violations {
+			got = append(got, string(v.Kind)+": "+v.Message)
+		}
+		for i := range tt.want {
+			tt.want[i] = "lost: " + tt.want[i]
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: Check (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
 func TestMessagesAreForPeople(t *testing.T) {
 	records := []results.Record{
 		try("a", 0, second, cost(3), told(api, 3*second)), try("b", 1, second), try("c", 2, second), try("d", second+second/2, 2*second),

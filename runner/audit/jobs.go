@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 
 	"agentlimit/limits"
@@ -42,6 +43,25 @@ func (b *book) judgeJobs(jobs iter.Seq[string]) {
 			b.report(Violation{Kind: Unexpected, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q is in no job file", e.id)})
 		}
 		b.judgeEndings(b.endings[first:end])
+	}
+}
+
+// placeInFile is the end of the id of an invalid record.
+var placeInFile = regexp.MustCompile(`(:\d+){1,2}$`)
+
+// judgeBad looks for bad lines of the job files that were lost.
+func (b *book) judgeBad(places []string) {
+	have := make(map[string]int)
+	for _, e := range b.endings {
+		if e.status == results.Invalid {
+			have[placeInFile.FindString(e.id)]++
+		}
+	}
+	for _, place := range places {
+		at := placeInFile.FindString(place)
+		if have[at]--; have[at] < 0 {
+			b.report(Violation{Kind: Lost, Message: fmt.Sprintf("the bad line %s has no record", place)})
+		}
 	}
 }
 
