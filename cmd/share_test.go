@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,6 +117,48 @@ func TestDearJobIsNotStarved(t *testing.T) {
 			} else if r.Status != results.Succeeded {
 				t.Errorf("%s: %s", r.ID, r.Status)
 			}
+		}
+	})
+}
+
+// TestProcessesGetAlike has sixteen processes want the same two permits.
+func TestProcessesGetAlike(t *testing.T) {
+	const limits = `{hosts: {"*": {concurrency: 2}}}`
+	span := 3 * time.Second
+	if long() {
+		span = 10 * time.Second
+	}
+	atEach(t, func(t *testing.T, p *party) {
+		var all []*member
+		for i := range 16 {
+			name := fmt.Sprint("p", i)
+			all = append(all, p.run(name, limits, p.calls(name, 300, "h", 20*time.Millisecond, "")))
+		}
+		count := func() (counts []int) {
+			for _, m := range all {
+				counts = append(counts, len(p.service.arrivals(m.by)))
+			}
+			return counts
+		}
+		for _, m := range all {
+			p.service.await(t, m.by, 1)
+		}
+		counts := count()
+		<-time.After(span)
+		for i, n := range count() {
+			counts[i] = n - counts[i]
+		}
+		for _, m := range all {
+			m.Process.Signal(syscall.SIGTERM)
+		}
+		for _, m := range all {
+			m.exits(143)
+		}
+		p.service.wantKept(t, "h", 2, 0)
+		slices.Sort(counts)
+		t.Logf("calls by process: %v", counts)
+		if (counts[0]+1)*2 < counts[15] { // one may have been about to come
+			t.Errorf("calls by process: %v, want the slowest to make at least half as many as the fastest", counts)
 		}
 	})
 }
