@@ -4,6 +4,7 @@ package cmd_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,14 +39,24 @@ type party struct {
 // long reports whether tests may take their time.
 func long() bool { return os.Getenv("AGENTLIMIT_LONG") != "" }
 
-// atEach runs a test at each kind of coordinator, side by side: they wait most of the
-// time.
-func atEach(t *testing.T, test func(t *testing.T, p *party)) {
+// sideBySide runs tests at once: they wait most of the time.
+func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
 	t.Parallel()
-	var both sync.WaitGroup
-	defer both.Wait()
-	both.Go(func() { t.Run("folder", func(t *testing.T) { test(t, atFolder(t)) }) })
-	both.Go(func() { t.Run("redis", func(t *testing.T) { test(t, atRedis(t, newRedis(t))) }) })
+	var all sync.WaitGroup
+	defer all.Wait()
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+}
+
+// atEach runs tests at each kind of coordinator.
+func atEach(t *testing.T, tests map[string]func(*testing.T, *party)) {
+	all := make(map[string]func(*testing.T))
+	for name, test := range tests {
+		all["folder/"+name] = func(t *testing.T) { test(t, atFolder(t)) }
+		all["redis/"+name] = func(t *testing.T) { test(t, atRedis(t, newRedis(t))) }
+	}
+	sideBySide(t, all)
 }
 
 func atFolder(t *testing.T) *party {
@@ -97,13 +108,71 @@ func (p *party) run(name, limits string, jobs []string, flags ...string) *member
 	return p.start(name, append([]string{"run", name + ".yaml"}, flags...)...)
 }
 
-// exits waits for the process to end, and wants an exit code.
-func (m *member) exits(code int) {
+// exits waits for the process to end, and wants one of some exit codes.
+func (m *member) exits(codes ...int) {
 	m.t.Helper()
-	over := time.AfterFunc(time.Minute, func() { m.Process.Kill() })
+	over := time.AfterFunc(5*time.Minute, func() { m.Process.Kill() })
 	defer over.Stop()
-	if got := exitCodeOf(m.t, m.Cmd); got != code {
-		m.t.Errorf("%s ended with %d, want %d; it said\n%s", m.by, got, code, &m.said)
+	if got := exitCodeOf(m.t, m.Cmd); !slices.Contains(codes, got) {
+		m.t.Errorf("%s ended with %d, want %d; it said\n%s", m.by, got, codes, &m.said)
+	}
+}
+
+// status is what the status command says of a key.
+type status struct {
+	Key     string
+	InUse   int64 `json:"in_use"`
+	Waiting int64
+	Members []struct {
+		Member string
+		InUse  int64 `json:"in_use"`
+	}
+}
+
+// status asks what processes hold and wait for.
+func (p *party) status() []status {
+	p.t.Helper()
+	var doc struct{ Keys []status }
+	m := p.start("status", "status", "--coordinator", p.coordinator, "--format", "json")
+	m.exits(0)
+	if err := json.Unmarshal(m.out.Bytes(), &doc); err != nil {
+		p.t.Fatalf("status said %q, %q: %v", &m.out, &m.said, err)
+	}
+	return doc.Keys
+}
+
+// stored returns how much is stored at the coordinator: files and their bytes, or keys.
+func (p *party) stored() (entries int, size int64) {
+	p.t.Helper()
+	if p.redis != nil {
+		entries, _ = strconv.Atoi(strings.TrimPrefix(p.redis.does("DBSIZE"), ":"))
+		return entries, 0
+	}
+	err := filepath.Walk(strings.TrimPrefix(p.coordinator, "folder:"), func(_ string, file os.FileInfo, err error) error {
+		if err == nil {
+			entries++
+			size += file.Size()
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return entries, size
+}
+
+// awaitWaiting waits until somebody waits for a permit.
+func (p *party) awaitWaiting() {
+	p.t.Helper()
+	for start := time.Now(); ; {
+		for _, key := range p.status() {
+			if key.Waiting > 0 {
+				return
+			}
+		}
+		if time.Since(start) > testTimeout {
+			p.t.Fatal("nobody waits")
+		}
 	}
 }
 
@@ -176,8 +245,8 @@ type service struct {
 
 // arrival is one call as it came.
 type arrival struct {
-	at           time.Time
-	by, path, id string
+	at                   time.Time
+	method, by, path, id string
 }
 
 func newCounting(t *testing.T) *service {
@@ -196,7 +265,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
 	part := strings.Split(r.URL.Path, "/")
 	takes, _ := time.ParseDuration(part[2])
-	nth, later := s.come(arrival{time.Now(), r.Header.Get("X-By"), part[1], part[3]})
+	nth, later := s.come(arrival{time.Now(), r.Method, r.Header.Get("X-By"), part[1], part[3]})
 	defer s.end(nth)
 	select {
 	case <-time.After(takes):
