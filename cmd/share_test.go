@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ func TestShared(t *testing.T) {
 		"a pause holds all":               pauseHoldsAll,
 		"accounts do not slow each other": accountsDoNotSlowEachOther,
 		"a dear job is not starved":       dearJobIsNotStarved,
+		"but not a results file":          notAResultsFile,
 	})
 }
 
@@ -121,6 +123,26 @@ func dearJobIsNotStarved(t *testing.T, p *party) {
 			t.Errorf("%s: %s", r.ID, r.Status)
 		}
 	}
+}
+
+// notAResultsFile starts a run while another one has the results file: it ends at once
+// and takes nothing. When the first was killed, the next goes on.
+func notAResultsFile(t *testing.T, p *party) {
+	first := p.run("jobs", fiveASecond, p.calls("jobs", 5, "h", shortCall, ""), "-j", "1")
+	p.service.await(t, "jobs", 2)
+	second := p.start("second", "run", "--resume", "jobs.yaml")
+	second.exits(4)
+	if said := second.said.String(); !strings.Contains(said, `"jobs.results.jsonl": in use by another run`) {
+		t.Errorf("the second run said\n%s", said)
+	}
+	p.kill(first)
+	p.start("third", "run", "--resume", "jobs.yaml").exits(0)
+	if came := p.service.arrivals("second"); len(came) > 0 {
+		t.Errorf("the second run made calls: %v", came)
+	}
+	p.service.wantKept(t, "h", 2, 5)
+	p.audit()
+	p.accountFor()
 }
 
 // TestAlike is about what each process gets of a limit.
