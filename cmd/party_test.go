@@ -118,6 +118,17 @@ func (m *member) exits(codes ...int) {
 	}
 }
 
+// exitsSaying also wants something on standard error.
+func (m *member) exitsSaying(code int, says string) {
+	m.t.Helper()
+	m.exits(code)
+	if said := m.said.String(); !strings.Contains(said, says) {
+		m.t.Errorf("%s did not say %q, but\n%s", m.by, says, said)
+	} else if testing.Verbose() {
+		m.t.Logf("%s said\n%s", m.by, said)
+	}
+}
+
 // status is what the status command says of a key.
 type status struct {
 	Key     string

@@ -26,7 +26,7 @@ const (
 
 // TestHolders is about processes that hold permits and do not go on.
 func TestHolders(t *testing.T) {
-	sideBySide(t, map[string]func(*testing.T){
+	tests := map[string]func(*testing.T){
 		"killed, in a folder":  func(t *testing.T) { killedHolder(t, atFolder(t), time.Second) },
 		"killed, at Redis":     func(t *testing.T) { killedHolder(t, atRedis(t, newRedis(t)), lease+time.Second) },
 		"stopped, in a folder": func(t *testing.T) { stoppedInFolder(t, atFolder(t)) },
@@ -35,7 +35,12 @@ func TestHolders(t *testing.T) {
 			orphan(t, atFolder(t), "exec", "--host", "box", "--limit", "host/box=1", "--", "sh", "command")
 		},
 		"a run's command outlives the run": func(t *testing.T) { orphan(t, atFolder(t), "run", "orphan.yaml") },
-	})
+	}
+	if long() {
+		tests["stopped, at Redis"] = func(t *testing.T) { stoppedAtRedis(t, atRedis(t, newRedis(t))) }
+		tests["honest, at Redis"] = func(t *testing.T) { honestAtRedis(t, atRedis(t, newRedis(t))) }
+	}
+	sideBySide(t, tests)
 }
 
 // killedHolder kills a run that has all permits, for which another one waits.
@@ -83,6 +88,17 @@ func stoppedAtRedis(t *testing.T, p *party) {
 	if said := stopped.said.String(); !strings.Contains(said, "others may have used what it holds") {
 		t.Errorf("the stopped run said\n%s", said)
 	}
+}
+
+// honestAtRedis has a call that takes as long as several leases keep its permit.
+func honestAtRedis(t *testing.T, p *party) {
+	honest := p.run("honest", oneCall, p.calls("honest", 1, "h", 3*lease, ""))
+	p.service.await(t, "honest", 1)
+	next := p.run("next", oneCall, p.calls("next", 1, "h", 0, ""))
+	honest.exits(0)
+	next.exits(0)
+	p.service.wantKept(t, "h", 1, 0)
+	p.audit()
 }
 
 // orphan kills what has started a command: the command counts until it ends.
