@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
@@ -89,15 +92,53 @@ func (m meeting) id() string {
 }
 
 // meet opens a shared coordinator, of which a command of a job may hold keys already.
-func (p *program) meet(ctx context.Context, m meeting) (limits.Coordinator, error) {
-	c, err := p.open(ctx, m)
+func (p *program) meet(ctx context.Context, o *runOptions) (limits.Coordinator, error) {
+	c, err := p.openInTime(ctx, o)
 	if err != nil {
 		return nil, &broken{err}
 	}
-	if keys := m.parentKeys(); len(keys) > 0 {
+	if keys := o.meeting.parentKeys(); len(keys) > 0 {
 		return &child{c, keys}, nil
 	}
 	return c, nil
+}
+
+// unmet is the error of a coordinator that could not be reached before the deadline.
+type unmet struct{ error }
+
+// Unwrap returns why.
+func (u *unmet) Unwrap() error { return u.error }
+
+// openInTime waits for a coordinator that cannot be reached for as long as the
+// deadline allows, which then is as much nearer. Without a deadline it does not wait:
+// an address may be wrong.
+func (p *program) openInTime(ctx context.Context, o *runOptions) (limits.Coordinator, error) {
+	began, waited := time.Now(), false
+	for {
+		c, err := p.open(ctx, o.meeting)
+		switch left := o.Deadline - time.Since(began); {
+		case err == nil && waited:
+			p.sayLost(nil)
+			o.Deadline = max(1, left)
+			return c, nil
+		case err == nil:
+			return c, nil
+		case o.Lost == runner.LostStop || !errors.As(err, new(net.Error)):
+			return nil, err
+		case o.Deadline == 0:
+			return nil, &hinted{err, "--deadline 5m waits for it, for so long"}
+		case left <= 0:
+			return nil, &unmet{err}
+		case !waited:
+			waited = true
+			p.sayLost(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second/2 + rand.N(time.Second/2)): // not all at once
+		}
+	}
 }
 
 func (p *program) open(ctx context.Context, m meeting) (limits.Coordinator, error) {

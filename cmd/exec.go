@@ -107,8 +107,11 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 		return &own{err}
 	}
 	defer spec.Close()
-	c, err := p.meet(ctx, o.meeting)
-	if err != nil {
+	c, err := p.meet(ctx, o.runOptions)
+	switch {
+	case errors.As(err, new(*unmet)):
+		return &passed{exitDeferred, fmt.Errorf("not started: %w", err)}
+	case err != nil:
 		return &own{err}
 	}
 	defer c.Close()

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ const (
 type killed struct {
 	t    *testing.T
 	dir  string
+	at   string // the coordinator
 	rnd  *rand.Rand
 	hit  []bool         // by start: whether it was killed; from 1
 	done map[string]int // by job: after which start its last record was there
@@ -52,7 +54,13 @@ type killed struct {
 // TestKilledRunLosesNothing kills a run at random moments and goes on with it, until
 // all is done: what has its record is left alone, what must not be sent twice is
 // not, and what was repeated had been under way at a kill.
+// Under a coordinator that outlives it, commands that go on count meanwhile.
 func TestKilledRunLosesNothing(t *testing.T) {
+	t.Parallel()
+	coordinators := []string{"local"}
+	if runtime.GOOS == "linux" {
+		coordinators = append(coordinators, "folder:meet")
+	}
 	rounds := 1
 	if os.Getenv("AGENTLIMIT_LONG") != "" {
 		rounds = 5
@@ -62,21 +70,24 @@ func TestKilledRunLosesNothing(t *testing.T) {
 		t.Fatalf("AGENTLIMIT_SEED: %v", err)
 	}
 	for round := range uint64(rounds) {
-		t.Run(fmt.Sprintf("AGENTLIMIT_SEED=%d", seed+round), func(t *testing.T) {
-			k := &killed{
-				t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed+round, 0)),
-				hit: make([]bool, 1), done: make(map[string]int), calls: make(map[string][]int),
-			}
-			server := httptest.NewServer(k)
-			t.Cleanup(server.Close)
-			k.writeJobs(server.URL)
-			for range kills {
-				k.start(k.random(killedWithin))
-			}
-			k.start(testTimeout)
-			k.accountFor()
-			k.audit()
-		})
+		for _, at := range coordinators {
+			t.Run(fmt.Sprintf("%s/AGENTLIMIT_SEED=%d", at, seed+round), func(t *testing.T) {
+				t.Parallel()
+				k := &killed{
+					t: t, dir: t.TempDir(), at: at, rnd: rand.New(rand.NewPCG(seed+round, 0)),
+					hit: make([]bool, 1), done: make(map[string]int), calls: make(map[string][]int),
+				}
+				server := httptest.NewServer(k)
+				t.Cleanup(server.Close)
+				k.writeJobs(server.URL)
+				for range kills {
+					k.start(k.random(killedWithin))
+				}
+				k.start(testTimeout)
+				k.accountFor()
+				k.audit()
+			})
+		}
 	}
 }
 
@@ -129,7 +140,7 @@ func (k *killed) writeJobs(url string) {
 // within, and notes which jobs are done.
 func (k *killed) start(within time.Duration) {
 	var said bytes.Buffer
-	c := exec.Command("agentlimit", "run", "--resume", "jobs.yaml")
+	c := exec.Command("agentlimit", "run", "--resume", "--coordinator", k.at, "jobs.yaml")
 	c.Dir, c.Stderr = k.dir, &said
 	c.Env = append(os.Environ(), fmt.Sprintf("START=%d", len(k.hit)))
 	if err := c.Start(); err != nil {
@@ -229,8 +240,10 @@ func (k *killed) accountFor() {
 
 // audit has the records judged: no job lost or doubled, no limit broken.
 func (k *killed) audit() {
-	k.t.Setenv("START", "0")
-	spec, err := jobspec.Load(jobspec.Options{Files: []string{filepath.Join(k.dir, "jobs.yaml")}})
+	spec, err := jobspec.Load(jobspec.Options{
+		Files: []string{filepath.Join(k.dir, "jobs.yaml")},
+		Env:   func(string) (string, bool) { return "0", true }, // of START
+	})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (s *session) chooseCoordinator(ctx context.Context) (err error) {
 		if s.Lost == runner.LostCancel {
 			s.Beat = 2 * time.Second
 		}
-		s.Coordinator, err = s.meet(ctx, s.meeting)
+		s.Coordinator, err = s.meet(ctx, s.runOptions)
 	}
 	return err
 }

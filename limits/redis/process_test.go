@@ -144,6 +144,24 @@ func TestKilledHolder(t *testing.T) {
 	t.Logf("after %v, of a lease of %v", took, timing.ttl)
 }
 
+// TestKilledHolderAmongShortLives has a killed process's permit come back though nobody
+// stays for as long as a lease.
+func TestKilledHolderAmongShortLives(t *testing.T) {
+	t.Skip("reap takes the leases that are left for when anybody was heard of, so those who leave are forgotten, and extends the dead's")
+	s := newServer(t)
+	url := s.url(s.fresh())
+	p := holder(t, url, "hold")
+	p.kill()
+	for start := time.Now(); time.Since(start) < 4*short.ttl; <-time.After(short.ttl / 10) {
+		r := mustOpen(t, url, short)
+		ask(t, r, claimOn(1, one, "host/other"))
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, "four leases later", granted, ask(t, mustOpen(t, url, short), claimOn(1, one, "host/h")))
+}
+
 // TestStoppedHolder stops a process past its lease: its permit is another's then. When
 // it goes on it takes its call up again, and nothing starts until both calls but one
 // have ended.
