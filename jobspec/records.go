@@ -20,11 +20,12 @@ var byteMark = []byte("\xef\xbb\xbf")
 
 // records reads a file record by record: lines, or what else split cuts off.
 type records struct {
-	file  *file
-	in    io.Reader
-	disk  *os.File // in, if that is a regular file; nil: it can be read only once
-	split bufio.SplitFunc
-	blank func([]byte) bool // whether a record is none
+	file     *file
+	in       io.Reader
+	disk     *os.File // in, if that is a regular file; nil: it can be read only once
+	spooling bool     // the first reading, of in, fills disk
+	split    bufio.SplitFunc
+	blank    func([]byte) bool // whether a record is none
 
 	scan    *bufio.Scanner
 	end     spot // behind the record that was read; its size is that record's
@@ -37,10 +38,11 @@ type records struct {
 func (r *records) piped() bool { return r.disk == nil }
 
 func (r *records) rewind() (err error) {
-	if r.disk != nil {
+	if r.disk != nil && !r.spooling {
 		_, err = r.disk.Seek(0, io.SeekStart)
 		r.in = r.disk
 	}
+	r.spooling = false
 	r.end, r.tooLong = spot{}, false
 	r.scan = bufio.NewScanner(r.in)
 	r.scan.Buffer(make([]byte, 64<<10), maxRecord)
@@ -49,9 +51,10 @@ func (r *records) rewind() (err error) {
 }
 
 // cut splits the records off. One that is too long ends a file that can only be
-// refused; a pipe's is thrown away as it comes.
+// refused; a pipe's is thrown away as it comes. What stands in front of an error of
+// reading is no record, unless it is a whole one.
 func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
-	advance, record, err = r.split(data, atEOF)
+	advance, record, err = r.split(data, atEOF && r.scan.Err() == nil)
 	if advance == 0 && len(data) >= maxRecord {
 		if r.tooLong = true; r.disk != nil {
 			return 0, nil, bufio.ErrFinalToken
@@ -91,7 +94,7 @@ func (r *records) read() ([]byte, spot, error) {
 		r.tooLong = false
 		return nil, spot{}, &Error{Pos: r.file.position(place{line: line}), Text: fmt.Sprintf("a line of over %d MiB", maxRecord>>20)}
 	case err != nil:
-		return nil, spot{}, fmt.Errorf("read job file: %w", err)
+		return nil, spot{}, fmt.Errorf("read job file: %w", r.file.about(err))
 	}
 	return nil, spot{}, io.EOF
 }

@@ -28,6 +28,7 @@ type source struct {
 	nul    bool    // lines of standard input end in NUL
 	files  []*file // by number
 	opened []*os.File
+	left   []string // files to be removed once they are closed
 }
 
 func newSource(o Options) *source {
