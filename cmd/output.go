@@ -200,8 +200,11 @@ func (o *runOptions) results() (string, error) {
 	case path == "" && slices.Contains(o.files, stdin):
 		return "", &hinted{errors.New("no results file is named"), "with jobs from standard input, -o FILE is needed (or -o - for standard output)"}
 	case path == "":
-		base := filepath.Base(o.files[0])
+		base, _ := jobspec.PackedName(filepath.Base(o.files[0]))
 		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
+	}
+	if inner, packed := jobspec.PackedName(path); packed {
+		return "", &hinted{fmt.Errorf("results file %q: results are not written compressed: what a crash cuts off could not be set right", path), fmt.Sprintf("-o %s, and compress it when all is done: report and audit read it so", inner)}
 	}
 	if same := results.SameFile(path, o.inputs()); same != "" {
 		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner/call"
 	"agentlimit/runner/plan"
@@ -148,7 +149,7 @@ func (o *planOptions) measure() error {
 		if err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
-		err = o.durations.Measure(results.Read(file))
+		err = o.durations.Measure(results.Read(jobspec.Unpack(file)))
 		file.Close() // it was only read
 		if err != nil {
 			return fmt.Errorf("--from %q: %w", name, err)

@@ -84,7 +84,7 @@ func (p *program) records(o *recordOptions, all bool) iter.Seq2[results.Record, 
 
 func (p *program) recordsOf(name string) iter.Seq2[results.Record, error] {
 	if name == stdin {
-		return results.Read(p.stdin)
+		return results.Read(jobspec.Unpack(p.stdin))
 	}
 	return func(yield func(results.Record, error) bool) {
 		f, err := os.Open(name)
@@ -93,6 +93,6 @@ func (p *program) recordsOf(name string) iter.Seq2[results.Record, error] {
 			return
 		}
 		defer f.Close()
-		results.Read(f)(yield)
+		results.Read(jobspec.Unpack(f))(yield)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 )
 
 // table hands out the rows of a file of comma-separated values (RFC 4180), or, if
@@ -31,7 +29,7 @@ func newTable(f *rowFeed) *table {
 func (t *table) reader(in io.Reader) *csv.Reader {
 	r := csv.NewReader(in)
 	r.FieldsPerRecord = -1
-	if strings.EqualFold(filepath.Ext(t.file.name), ".tsv") {
+	if t.file.ending() == ".tsv" {
 		r.Comma = '\t'
 	}
 	return r

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 // maxDocument bounds a YAML or JSON document, which is read whole.
@@ -23,7 +21,7 @@ func (s *source) open(f *file) (records, error) {
 		if s.stdin == nil {
 			return r, errors.New("standard input is read already")
 		}
-		r.in, s.stdin = s.stdin, nil
+		r.in, s.stdin = Unpack(s.stdin), nil
 		return r, nil
 	}
 	disk, err := os.Open(f.name)
@@ -37,10 +35,14 @@ func (s *source) open(f *file) (records, error) {
 		return r, err
 	case info.IsDir():
 		return r, fmt.Errorf("%q is a folder", f.name)
-	case info.Mode().IsRegular() && !s.piped:
+	case s.piped || !info.Mode().IsRegular():
+		r.in = Unpack(disk)
+	case packed(disk):
+		err = s.spool(&r, disk)
+	default:
 		r.disk = disk
 	}
-	return r, nil
+	return r, err
 }
 
 // know gives a file its number.
@@ -63,7 +65,7 @@ func (s *source) load(f *file, told string) (*node, records, error) {
 	data, err := io.ReadAll(io.LimitReader(r.in, maxDocument+1))
 	switch {
 	case err != nil:
-		return nil, r, err
+		return nil, r, r.file.about(err)
 	case len(data) > maxDocument:
 		return nil, r, &Error{Pos: Position{File: r.file.name}, Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
 	}
@@ -86,7 +88,7 @@ func parseDocument(f *file, data []byte, format string) (*node, error) {
 // format says how to read a job file: by its name, else as told, else by its first
 // line.
 func (r *records) format(told string) string {
-	switch strings.ToLower(filepath.Ext(r.file.name)) {
+	switch r.file.ending() {
 	case ".yaml", ".yml":
 		return "yaml"
 	case ".jsonl", ".ndjson":

@@ -118,6 +118,9 @@ func (s *Spec) Close() {
 	for _, f := range s.source.opened {
 		f.Close()
 	}
+	for _, name := range s.source.left {
+		os.Remove(name)
+	}
 }
 
 // part is what one job file brings to a run: jobs of a document, or lines.

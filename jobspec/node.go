@@ -1,7 +1,9 @@
 package jobspec
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,6 +79,21 @@ func (f *file) String() string {
 		return "<stdin>"
 	}
 	return f.name
+}
+
+// ending returns what the name ends in, in lower case, behind which compressed files
+// have another ending.
+func (f *file) ending() string {
+	name, _ := PackedName(f.name)
+	return strings.ToLower(filepath.Ext(name))
+}
+
+// about names the file in an error that does not.
+func (f *file) about(err error) error {
+	if _, named := errors.AsType[*fs.PathError](err); named {
+		return err
+	}
+	return fmt.Errorf("%s: %w", f, err)
 }
 
 // path returns p, which was typed in the file, as the working folder sees it.

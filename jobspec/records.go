@@ -20,10 +20,11 @@ var byteMark = []byte("\xef\xbb\xbf")
 
 // records reads a file record by record.
 type records struct {
-	file *file
-	in   io.Reader
-	disk *os.File // in, if that is a regular file; nil: it can be read only once
-	form form
+	file     *file
+	in       io.Reader
+	disk     *os.File // in, if that is a regular file; nil: it can be read only once
+	spooling bool     // the first reading, of in, fills disk
+	form     form
 
 	scan    *bufio.Scanner
 	end     spot // behind the record that was read; its size is that record's
@@ -62,10 +63,11 @@ var (
 func (r *records) piped() bool { return r.disk == nil }
 
 func (r *records) rewind() (err error) {
-	if r.disk != nil {
+	if r.disk != nil && !r.spooling {
 		_, err = r.disk.Seek(0, io.SeekStart)
 		r.in = r.disk
 	}
+	r.spooling = false
 	r.end, r.seen, r.quoted, r.tooLong = spot{}, 0, false, false
 	r.scan = bufio.NewScanner(r.in)
 	r.scan.Buffer(make([]byte, 64<<10), maxRecord)
@@ -74,13 +76,17 @@ func (r *records) rewind() (err error) {
 }
 
 // cut splits the records off. One that is too long ends a file that can only be
-// refused; a pipe's is thrown away as it comes.
+// refused; a pipe's is thrown away as it comes. What stands in front of an error of
+// reading is no record, unless it is a whole one.
 func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
 	n, quoted := r.form.end(data[r.seen:], r.quoted)
 	switch {
 	case n > 0:
 		advance = r.seen + n
 		record = data[:advance]
+	case atEOF && r.scan.Err() != nil:
+		r.seen = 0
+		return 0, nil, nil
 	case atEOF && len(data) > 0:
 		advance, record = len(data), data
 	case len(data) < maxRecord:
@@ -126,7 +132,7 @@ func (r *records) read() ([]byte, spot, error) {
 		r.tooLong = false
 		return nil, spot{}, &Error{Pos: r.file.position(place{line: line}), Text: fmt.Sprintf("a line of over %d MiB", maxRecord>>20)}
 	case err != nil:
-		return nil, spot{}, fmt.Errorf("read job file: %w", err)
+		return nil, spot{}, fmt.Errorf("read job file: %w", r.file.about(err))
 	}
 	return nil, spot{}, io.EOF
 }

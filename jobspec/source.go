@@ -29,6 +29,7 @@ type source struct {
 	piped  bool    // no file is read twice
 	files  []*file // by number
 	opened []*os.File
+	left   []string // files to be removed once they are closed
 }
 
 func newSource(o Options) *source {

@@ -1,0 +1,116 @@
+package jobspec
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow bounds the memory that a zstd file asks for, in bytes. zstd itself takes
+// no more, if it is not told to.
+const maxWindow = 128 << 20
+
+// packings are how a file may be compressed, by its first bytes, which no text has.
+var packings = []struct {
+	name, magic string
+	open        func(io.Reader) (io.Reader, error)
+}{
+	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
+		// With one thread it works within Read, so there is nothing to close.
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	}},
+}
+
+// PackedName reports whether a name ends as those of compressed files do, in .gz or
+// .zst, and returns what stands in front of that.
+func PackedName(name string) (inner string, packed bool) {
+	switch ext := filepath.Ext(name); strings.ToLower(ext) {
+	case ".gz", ".zst":
+		return name[:len(name)-len(ext)], true
+	}
+	return name, false
+}
+
+// Unpack returns what r holds, decompressed if its first bytes are those of gzip or
+// zstd, while it is read. It reads nothing before, and of the first bytes no more
+// than it takes to know.
+func Unpack(r io.Reader) io.Reader { return &unpacker{in: bufio.NewReader(r)} }
+
+type unpacker struct {
+	in   *bufio.Reader
+	out  io.Reader // nil: nothing was read yet
+	name string    // of the packing; empty: none
+}
+
+// Read reads.
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.out == nil {
+		if err := u.begin(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := u.out.Read(p)
+	return n, u.named(err)
+}
+
+// begin finds out what is read. A pipe may bring its first bytes one by one, and a
+// line of two bytes must not wait for what follows.
+func (u *unpacker) begin() (err error) {
+	u.out = u.in
+	for _, p := range packings {
+		for n := 1; n <= len(p.magic); n++ {
+			if head, _ := u.in.Peek(n); string(head) != p.magic[:n] { // an error is met again
+				break
+			} else if n == len(p.magic) {
+				u.name = p.name
+				u.out, err = p.open(u.in)
+				return u.named(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) named(err error) error {
+	if err == nil || err == io.EOF || u.name == "" {
+		return err
+	}
+	return fmt.Errorf("unpack %s: %w", u.name, err)
+}
+
+// packed reports whether a regular file is compressed.
+func packed(disk *os.File) bool {
+	var head [4]byte
+	n, _ := disk.ReadAt(head[:], 0) // an error will be met again
+	for _, p := range packings {
+		if bytes.HasPrefix(head[:n], []byte(p.magic)) {
+			return true
+		}
+	}
+	return false
+}
+
+// spool makes r read a compressed file. Jobs are not taken up in the order of the
+// file, which cannot be found again in one that is compressed: so what the first
+// reading brings is kept in a file without a name, mode 0600.
+func (s *source) spool(r *records, disk *os.File) error {
+	kept, err := os.CreateTemp("", "agentlimit-*")
+	if err != nil {
+		return fmt.Errorf("unpack %q: %w", r.file.name, err)
+	}
+	if os.Remove(kept.Name()) != nil { // some systems cannot while it is open
+		s.left = append(s.left, kept.Name())
+	}
+	s.opened = append(s.opened, kept)
+	r.in, r.disk = io.TeeReader(Unpack(disk), kept), kept
+	r.spooling = true
+	return nil
+}
