@@ -89,11 +89,11 @@ func (w *wire) carry(in, out net.Conn) {
 	var asked atomic.Bool
 	go func() {
 		defer func() { _ = out.Close() }()
-		_, _ = io.Copy(io.MultiWriter(out, watch(func(b []byte) {
+		_, _ = io.Copy(io.MultiWriter(watch(func(b []byte) {
 			if strings.Contains(string(b), "evalsha") && !strings.Contains(string(b), "beat") {
 				asked.Store(true)
 			}
-		})), in)
+		}), out), in)
 	}()
 	buf := make([]byte, 1<<16)
 	for {
