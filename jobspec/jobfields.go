@@ -137,6 +137,7 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 	}
 	d.complete(j, n)
 	d.checkCosts(j, n)
+	d.checkShown(j, n)
 	j.Secrets = d.secrets
 	if d.folder != "" && len(d.errs) == 0 {
 		d.dollar = false
