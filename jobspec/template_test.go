@@ -3,7 +3,9 @@ package jobspec_test
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"agentlimit/jobspec"
 )
@@ -30,5 +32,28 @@ func TestTemplatesAreChecked(t *testing.T) {
 				t.Errorf("Load of %s with %s: %s, want %s", test.fields, rows, got, test.want)
 			}
 		}
+	}
+}
+
+// TestWideRowsAreQuick has a shell get the fields of a row with very many.
+func TestWideRowsAreQuick(t *testing.T) {
+	var names, values strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&names, "name %d,", i)
+		fmt.Fprintf(&values, "%d,", i)
+	}
+	write(t, map[string]string{"wide.csv": names.String() + "last\n" + values.String() + "x\n" + values.String() + "y\n"})
+	began := time.Now()
+	s, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"for_each":{"csv":"wide.csv"},"exec":{"shell":"echo $ITEM_LAST"}}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := range drain(t, s) {
+		if got, want := j.Exec.Env[20_000], (jobspec.EnvVar{Name: "ITEM_LAST", Value: string("xy"[i])}); got != want {
+			t.Errorf("the last variable of job %d is %v, want %v", i, got, want)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second { // it was half a minute
+		t.Errorf("two rows of 20,001 fields took %v", took)
 	}
 }
