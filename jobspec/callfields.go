@@ -55,8 +55,9 @@ func (d *decoder) exec(j *Job, n *node) {
 }
 
 // complete refuses a job in which something is missing.
-func (d *decoder) complete(j *Job, n *node) {
+func (d *decoder) complete(n *node) {
 	http, exec := n.get("http"), n.get("exec")
+	tls := http.get("tls")
 	switch {
 	case (http == nil) == (exec == nil):
 		d.fail(n, "want one of http and exec")
@@ -64,7 +65,7 @@ func (d *decoder) complete(j *Job, n *node) {
 		d.fail(exec, "want argv or shell")
 	case http != nil && http.get("url") == nil:
 		d.fail(http, "want a url")
-	case http != nil && (j.HTTP.TLS.CertFile == "") != (j.HTTP.TLS.KeyFile == ""):
+	case http != nil && (tls.get("cert_file") == nil) != (tls.get("key_file") == nil):
 		d.fail(http, "want cert_file and key_file together")
 	}
 }

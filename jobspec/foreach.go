@@ -137,19 +137,21 @@ func (s *source) forEach(n *node, path string) feed {
 	}
 	job := *n
 	job.kids = slices.DeleteFunc(slices.Clone(n.kids), func(kid *node) bool { return kid == each })
+	d.checkTemplate(d.withDefaults(&job))
+	d.root = n
 	t := forEach{d: d, job: &job, path: path}
-	if of.format == "values" {
-		return &valueFeed{t, listFeed{jobs: of.values}}
-	}
 	f := &rowFeed{forEach: t}
-	var err error
-	if f.records, err = s.open(&file{name: of.path}); err != nil {
-		d.fail(each.kids[0], "%v", err)
-		return nil
+	if of.format != "values" {
+		var err error
+		if f.records, err = s.open(&file{name: of.path}); err != nil {
+			d.fail(each.kids[0], "%v", err)
+		}
 	}
-	if f.piped() { // the rows come too late to find out
-		d.root = d.withDefaults(&job)
-		d.checkAhead(d.root)
+	switch {
+	case len(d.errs) > faults: // each row would say it again
+		return nil
+	case of.format == "values":
+		return &valueFeed{t, listFeed{jobs: of.values}}
 	}
 	switch of.format {
 	case "csv":

@@ -31,7 +31,7 @@ var standard = Job{
 // The keys of a job. The id comes first, since the others may refer to it, and
 // the URL behind the host, which it must not override.
 var jobFields = []field[Job]{
-	{"id", func(d *decoder, j *Job, n *node) { j.ID = d.name(n) }},
+	{"id", func(d *decoder, j *Job, n *node) { j.ID = cmp.Or(d.name(n), j.ID) }},
 	{"host", func(d *decoder, j *Job, n *node) { j.Host = parseText(d, n, d.open(n), HostTag) }},
 	{"account", func(d *decoder, j *Job, n *node) { j.Account = d.name(n) }},
 	{"pools", (*decoder).joined},
@@ -135,8 +135,9 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 	if n.kind != mapping {
 		return j
 	}
-	d.complete(j, n)
+	d.complete(n)
 	d.checkCosts(j, n)
+	d.checkShown(j, n)
 	j.Secrets = d.secrets
 	if d.folder != "" && len(d.errs) == 0 {
 		d.dollar = false
@@ -180,12 +181,23 @@ func (d *decoder) checkDefaults(_ *Spec, n *node) {
 	}
 }
 
-// checkAhead reports what is wrong in a job whose items are not known yet.
-func (d *decoder) checkAhead(n *node) {
-	d.job, d.item, d.itemLater = new(standard), nil, true
-	d.job.ID = "id"
-	fields(d, d.job, n, jobFields)
+// checkAhead reports what is wrong in a job whose items are not known yet, and returns
+// what is known.
+func (d *decoder) checkAhead(n *node) *Job {
+	j := new(standard)
+	d.job, d.item, d.itemLater = j, nil, true
+	j.ID = "id"
+	fields(d, j, n, jobFields)
 	d.job, d.itemLater = nil, false
+	return j
+}
+
+// checkTemplate reports what is wrong in a job with rows, whatever they are.
+func (d *decoder) checkTemplate(n *node) {
+	d.root = n
+	j := d.checkAhead(n)
+	d.complete(n)
+	d.checkCosts(j, n)
 }
 
 func (d *decoder) backoff(r *Retry, n *node) {

@@ -256,10 +256,13 @@ func (d *decoder) readVars(_ *Spec, n *node) {
 // shellVariables returns what is handed to shells as variables, since their text is
 // never looked at. It reports, at n, two that would have one name.
 func (d *decoder) shellVariables(n *node, prefix string, of *item) (all []EnvVar) {
+	first := make(map[string]string, len(of.names)) // by variable
 	for i, name := range of.names {
 		v := EnvVar{prefix + variableName(name), of.values[i]}
-		if at := slices.IndexFunc(all, func(other EnvVar) bool { return other.Name == v.Name }); at >= 0 {
-			d.fail(cmp.Or(n.get(name), n), "%q and %q would both be the variable %s", of.names[at], name, v.Name)
+		if other, taken := first[v.Name]; taken {
+			d.fail(cmp.Or(n.get(name), n), "%q and %q would both be the variable %s", other, name, v.Name)
+		} else {
+			first[v.Name] = name
 		}
 		all = append(all, v)
 	}

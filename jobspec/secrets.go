@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type values struct {
 	lookup  func(string) (string, bool) // of the environment
 	known   map[string]string           // values of ${env:…} and ${file:…}, looked up once, by "env:" or "file:" and the name
 	secrets []string                    // among those values, longest first
+	folded  []string                    // those that are long enough to be searched for, in lower case
 }
 
 func (d *decoder) environment(n *node, name string, as use) (string, error) {
@@ -103,4 +105,42 @@ func (v *values) addSecret(value string) {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	v.secrets = slices.Compact(v.secrets)
+	if len(value) >= shortSecret {
+		v.folded = append(v.folded, strings.ToLower(value))
+	}
+}
+
+// checkShown refuses a job in which what is shown everywhere, and cannot be hidden
+// without another meaning, holds a secret of any job.
+func (d *decoder) checkShown(j *Job, n *node) {
+	if len(d.folded) == 0 {
+		return
+	}
+	d.checkName(n, "id", j.ID)
+	d.checkName(n, "host", j.Host)
+	d.checkName(n, "account", j.Account)
+	for _, pool := range j.Pools {
+		d.checkName(n, "pools", pool)
+	}
+	for name, text := range j.Labels {
+		d.checkName(n, "labels", name)
+		d.checkName(n, "labels", text)
+	}
+}
+
+func (d *decoder) checkName(n *node, key, name string) {
+	name = strings.ToLower(name)
+	at := slices.IndexFunc(d.folded, func(secret string) bool { return strings.Contains(name, secret) })
+	if at < 0 {
+		return
+	}
+	text := "it holds the value of a secret, which would be shown"
+	for _, ref := range slices.Sorted(maps.Keys(d.known)) {
+		source, env, _ := strings.Cut(ref, ":")
+		if source == "env" && !d.public[env] && strings.ToLower(d.known[ref]) == d.folded[at] {
+			text += fmt.Sprintf(": name %s in public_env if it is none", env)
+			break
+		}
+	}
+	d.fail(cmp.Or(n.get(key), n), "%s", text)
 }

@@ -58,6 +58,7 @@ func newSource(o Options) *source {
 func (s *source) check() error {
 	errs := s.d.errs
 	s.d.checking = true
+	secrets, before := len(s.d.secrets), 0 // jobs that did not know all secrets
 	for _, f := range s.feeds {
 		if f.piped() {
 			s.pipes = append(s.pipes, f)
@@ -76,10 +77,19 @@ func (s *source) check() error {
 				j, equals := s.claim(e, false)
 				s.index.add(e, j, equals, s.shard.Has(j.ID))
 			}
+			if len(s.d.secrets) > secrets {
+				secrets, before = len(s.d.secrets), s.index.count-1
+			}
 			if errs.add(s.d.errs...); len(errs) >= maxErrors {
 				return errs
 			}
 		}
+	}
+	for number := 0; number < before && len(errs) < maxErrors; number++ {
+		if _, _, err := s.reread(number); err != nil {
+			return err
+		}
+		errs.add(s.d.errs...)
 	}
 	s.seq = int64(s.index.count)
 	if len(errs) > 0 {
@@ -140,23 +150,28 @@ func (s *source) Next() (*Job, error) {
 // Hidden is [Source]'s.
 func (s *source) Hidden() bool { return s.index.hidden() }
 
-// again reads a job that was checked.
+// again hands out a job that was checked.
 func (s *source) again(number int, from *shelf) (*Job, error) {
-	s.d.errs = nil
-	e, err := s.index.of(number).find(*s.index.spot(number))
-	if err = s.d.errs.take(err); err != nil {
+	j, row, err := s.reread(number)
+	if err != nil {
 		return nil, err
-	}
-	var j *Job
-	if len(s.d.errs) == 0 {
-		j = s.d.read(e, func(hash string) string { return unnamed(hash, s.index.equals[number]) })
 	}
 	if len(s.d.errs) > 0 {
 		(&Job{shelf: from}).Done()
-		return nil, invalid(s.d.errs, e.item)
+		return nil, invalid(s.d.errs, row)
 	}
 	j.Seq, j.shelf = int64(number)+1, from
 	return j, nil
+}
+
+// reread returns a job in the index; d.errs says what is wrong with it.
+func (s *source) reread(number int) (*Job, *item, error) {
+	s.d.errs = nil
+	e, err := s.index.of(number).find(*s.index.spot(number))
+	if err = s.d.errs.take(err); err != nil || len(s.d.errs) > 0 {
+		return nil, e.item, err
+	}
+	return s.d.read(e, func(hash string) string { return unnamed(hash, s.index.equals[number]) }), e.item, nil
 }
 
 // claim returns the job that an entry describes, and sees that its id and the file

@@ -285,8 +285,8 @@ func TestSmallFilesCannotEatTheMachine(t *testing.T) {
 		_, err := load(t, "jobs.yaml", test.text)
 		took := time.Since(start)
 		runtime.ReadMemStats(&after)
-		if got, _, _ := strings.Cut(fmt.Sprint(err), "\n"); got != test.want {
-			t.Errorf("%s: Load() = %s, want %s", test.about, got, test.want)
+		if got := strings.Split(fmt.Sprint(err), "\n"); got[0] != test.want || len(got) > 1 && !strings.HasPrefix(test.about, "a fault") {
+			t.Errorf("%s: Load() = %.1000q, want %s", test.about, got, test.want)
 		}
 		if allocated := after.TotalAlloc - before.TotalAlloc; took > 10*time.Second || allocated > 200<<20 {
 			t.Errorf("%s: took %v and %d MB", test.about, took, allocated>>20)

@@ -97,8 +97,10 @@ type converter struct {
 }
 
 func (c *converter) fail(y *yaml.Node, format string, args ...any) {
-	c.errs.add(&Error{Pos: c.file.position(yamlPlace(y)), Text: fmt.Sprintf(format, args...)})
-	c.stopped = c.stopped || len(c.errs) > maxErrors
+	if !c.stopped {
+		c.errs.add(&Error{Pos: c.file.position(yamlPlace(y)), Text: fmt.Sprintf(format, args...)})
+		c.stopped = len(c.errs) > maxErrors
+	}
 }
 
 // stop reports what makes the rest pointless, where the file says it.
@@ -106,9 +108,7 @@ func (c *converter) stop(y *yaml.Node, format string, args ...any) {
 	if c.alias != nil {
 		y = c.alias
 	}
-	if !c.stopped {
-		c.fail(y, format, args...)
-	}
+	c.fail(y, format, args...)
 	c.stopped = true
 }
 
@@ -222,7 +222,7 @@ func (c *converter) sources(y *yaml.Node, depth int) []*node {
 	if n.kind == list {
 		all = n.kids
 	}
-	if slices.ContainsFunc(all, func(n *node) bool { return n.kind != mapping }) && !c.stopped {
+	if slices.ContainsFunc(all, func(n *node) bool { return n.kind != mapping }) {
 		c.fail(y, "want a mapping, or a list of mappings, to merge")
 		return nil
 	}

@@ -3,31 +3,29 @@ package call
 import (
 	"cmp"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // longestEscape is how many bytes a byte takes at most in what a needle is found
-// in: an escape of JSON.
-const longestEscape = 6
+// in: an escape of JSON within a query.
+const longestEscape = 8
 
 // A needle is a text that is searched for as it is and in whatever way it comes
 // back escaped: for a query or a path, or within a JSON string, that in another too.
 // Encoders do not agree on what to escape, and some leave out or add what others
 // do not, so each character may be escaped or not.
 type needle struct {
-	text   string
-	plain  string // text without backslashes, of which a string may have any number
-	starts string // the characters that it may begin with, escaped; empty: it is never escaped
-	wraps  bool   // it is base64, and may have line breaks in it, which are blanks in headers
+	text  string
+	plain string // text without backslashes, of which a string may have any number
+	wraps bool   // it is base64, and may have line breaks in it, which are blanks in headers
 }
 
 // span is a piece of a text, in bytes.
 type span struct{ from, to int }
-
-// unescaped are the characters that nobody escapes.
-const unescaped = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
 // lineWidth is from which length on base64 is broken into lines.
 const lineWidth = 60
@@ -48,18 +46,7 @@ func needlesOf(secret string) []needle {
 }
 
 func newNeedle(text string, wraps bool) needle {
-	n := needle{text: text, wraps: wraps, plain: strings.ReplaceAll(text, `\`, "")}
-	if n.plain != "" && (wraps || strings.Trim(text, unescaped) != "") {
-		_, size := utf8.DecodeRuneInString(n.plain)
-		n.starts = n.plain[:size]
-		if !strings.Contains(unescaped, n.starts) {
-			n.starts += `%\`
-		}
-		if n.plain[0] == ' ' {
-			n.starts += "+"
-		}
-	}
-	return n
+	return needle{text, strings.ReplaceAll(text, `\`, ""), wraps}
 }
 
 // base64Core returns the characters that secret alone decides when it is encoded
@@ -75,30 +62,96 @@ func base64Core(enc *base64.Encoding, secret string, before int) string {
 	return text[first:last]
 }
 
-// find adds where n begins in s before limit.
-func (n needle) find(spans []span, s string, limit int) []span {
-	for from := 0; ; from++ {
-		i := strings.Index(s[from:], n.text)
-		if i < 0 || from+i >= limit {
-			break
-		}
-		from += i
-		spans = append(spans, span{from, from + len(n.text)})
+// blanks are what base64 is broken by.
+const blanks = "\r\n "
+
+// escape is a place of a text where an escape may begin, or a line may break.
+type escape struct {
+	at     int
+	breaks bool
+	to     []byte // what the character there may be, or begin with
+}
+
+// escapesOf returns the escapes of a text in their order; with breaks, line breaks too.
+func escapesOf(s string, breaks bool) (all []escape) {
+	what := `%\+`
+	if breaks {
+		what += blanks
 	}
-	if n.starts == "" || !strings.ContainsAny(s, "%\\+\n ") {
-		return spans
-	}
-	for at := 0; ; at++ {
-		i := strings.IndexAny(s[at:], n.starts)
-		if i < 0 || at+i >= limit {
-			return spans
+	var bytes []byte // some together
+	for at := 0; ; {
+		i := strings.IndexAny(s[at:], what)
+		if i < 0 {
+			return all
 		}
 		at += i
-		if end := cmp.Or(n.reach(s, at, true), n.reach(s, at, false)); end > 0 {
-			spans = append(spans, span{at, end})
+		from, next := len(bytes), at+1
+		switch s[at] {
+		case '+':
+			bytes = append(bytes, ' ', '+')
+		case '%', '\\':
+			for _, query := range []bool{true, false} {
+				literal := skip(s, at, query)
+				if c, _ := unescape(s, at, query); c != "" {
+					bytes = append(bytes, c[0], s[literal]) // it may be no escape
+				}
+				next = max(next, literal) // a run of backslashes is looked at once
+			}
+		default:
+			bytes = append(bytes, s[at])
 		}
-		at = max(at, skip(s, at, true)-1) // a run of backslashes is looked at once
+		slices.Sort(bytes[from:])
+		bytes = bytes[:from+len(slices.Compact(bytes[from:]))]
+		all = append(all, escape{at, strings.IndexByte(blanks, s[at]) >= 0, bytes[from:]})
+		at = next
 	}
+}
+
+// find adds where n begins in s, whose escapes are given, before limit.
+func (n needle) find(spans []span, s string, escapes []escape, limit int) []span {
+	for _, text := range slices.Compact([]string{n.text, n.plain}) {
+		for from := 0; text != ""; from++ {
+			i := strings.Index(s[from:], text)
+			if i < 0 || from+i >= limit {
+				break
+			}
+			from += i
+			spans = append(spans, span{from, from + len(text)})
+		}
+	}
+	try := func(at int) {
+		if at < limit {
+			if end := cmp.Or(n.reach(s, at, true), n.reach(s, at, false)); end > 0 {
+				spans = append(spans, span{at, end})
+			}
+		}
+	}
+	// Any other form begins with an escape, or as it is up to the first one.
+	behind := 0 // the escape before
+	for _, e := range escapes {
+		if e.breaks && !n.wraps {
+			continue
+		}
+		for _, c := range e.to {
+			end := e.at
+			if n.wraps && end > behind && strings.IndexByte(blanks, c) >= 0 {
+				end--
+				c = s[end] // any character may come next
+			}
+			most := min(end-behind+1, len(n.plain))
+			for k := -1; ; {
+				next := strings.IndexByte(n.plain[k+1:most], c)
+				if next < 0 {
+					break
+				}
+				if k += next + 1; s[end-k:end] == n.plain[:k] {
+					try(end - k)
+				}
+			}
+		}
+		behind = e.at + 1
+	}
+	return spans
 }
 
 // reach returns where n ends that begins at a place of s; 0: it does not. With query,
@@ -129,8 +182,8 @@ func (n needle) reach(s string, at int, query bool) int {
 	return at
 }
 
-// unescape returns what stands at a place of s, and where that ends: a character,
-// or a byte of one. It is empty at the end.
+// unescape returns what stands at a place of s, and where that ends: a character but a
+// backslash, or a byte of one. It is empty at the end.
 func unescape(s string, at int, query bool) (string, int) {
 	i := skip(s, at, query)
 	switch {
@@ -147,19 +200,36 @@ func unescape(s string, at int, query bool) (string, int) {
 		} else if err == nil {
 			return string([]byte{byte(c)}), i + len(text) - 1 - len(rest)
 		}
+		low := skip(s, min(i+5, len(s)), query)
+		if r := utf16.DecodeRune(unit(s[i:]), unit(s[low:])); r != utf8.RuneError {
+			return string(r), low + 5
+		}
 	}
 	return s[i : i+1], i + 1
 }
 
+// unit returns what u0061 and the like at the start of s stand for in UTF-16; 0: it
+// is none.
+func unit(s string) rune {
+	if len(s) < 5 || s[0] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(s[1:5], 16, 16)
+	return rune(n)
+}
+
 // skip returns the first place from at on that holds no backslash, escaped or not.
 func skip(s string, at int, query bool) int {
-	for {
-		n := 1
-		if rest := s[at:]; query && (strings.HasPrefix(rest, "%5C") || strings.HasPrefix(rest, "%5c")) {
-			n = 3
-		} else if !strings.HasPrefix(rest, `\`) {
+	for first := at; ; {
+		switch rest := s[at:]; {
+		case strings.HasPrefix(rest, `\`):
+			at++
+		case query && len(rest) >= 3 && strings.EqualFold(rest[:3], "%5c"):
+			at += 3
+		case at > first && len(rest) >= 5 && strings.EqualFold(rest[:5], "u005c"):
+			at += 5
+		default:
 			return at
 		}
-		at += n
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"agentlimit/jobspec"
@@ -21,7 +23,7 @@ func redactorOf(secret ...string) *redactor {
 }
 
 func TestRedactSpellings(t *testing.T) {
-	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x", `a%2Fb%25"c`} {
+	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x", `a%2Fb%25"c`, "a smile 😀"} {
 		r := redactorOf(secret)
 		html, _ := json.Marshal(secret)
 		for name, text := range map[string]string{
@@ -37,6 +39,13 @@ func TestRedactSpellings(t *testing.T) {
 			"JSON of .NET":                       strings.NewReplacer(`\`, `\\`, "\n", `\n`, "/", `\/`, `"`, `\u0022`, "+", `\u002B`, "<", `\u003C`, "é", `\u00E9`).Replace(secret),
 			"JSON within JSON":                   strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(string(html[1 : len(html)-1])),
 			"JSON within a query":                url.QueryEscape(string(html[1 : len(html)-1])),
+			"every byte for a query":             escaped(secret, 1, "%%%02x"),
+			"every other byte, in upper case":    escaped(secret, 2, "%%%02X"),
+			"every third byte":                   escaped(secret, 3, "%%%02x"),
+			"every character of JSON":            escaped(secret, 1, `\u%04x`),
+			"every other character of JSON":      escaped(secret, 2, `\u%04X`),
+			"that within JSON":                   escaped(secret, 3, `\\u%04x`),
+			"that within a query":                escaped(secret, 1, "%%5Cu%04x"),
 		} {
 			got, hit := r.body("a"+text+"b"+text, 1000)
 			if got != "a***b***" || !hit {
@@ -53,6 +62,30 @@ func TestRedactSpellings(t *testing.T) {
 			}
 		}
 	}
+}
+
+// escaped spells every nth unit of s by a format, and those that are always escaped:
+// bytes for a query, what UTF-16 has for JSON.
+func escaped(s string, n int, format string) string {
+	units := []rune{}
+	if strings.Contains(format, "u") {
+		for _, unit := range utf16.Encode([]rune(s)) {
+			units = append(units, rune(unit))
+		}
+	} else {
+		for _, b := range []byte(s) {
+			units = append(units, rune(b))
+		}
+	}
+	var out strings.Builder
+	for i, unit := range units {
+		if i%n == 0 || strings.ContainsRune(`\"%`, unit) || unit < ' ' || unit >= 0x80 {
+			fmt.Fprintf(&out, format, unit)
+		} else {
+			out.WriteRune(unit)
+		}
+	}
+	return out.String()
 }
 
 // TestRedactBrokenBase64 has a long secret come back from base64(1), which breaks
@@ -79,13 +112,13 @@ func TestRedactBrokenBase64(t *testing.T) {
 // FuzzRedact has any secret come back in any surroundings: it is hidden, as it is
 // and in each escaping.
 func FuzzRedact(f *testing.F) {
-	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x", "%25%25%25%25", "    +    +", "${env:X}\u00e9\x00"} {
-		for _, around := range []string{"", " ", `\`, "%", "%2", `\u00`, secret[:4], "\xff", "=\n"} {
+	for _, secret := range []string{"plain-token", `k7$US ER/9+"<&é`, "line\nbreak\\x", "😀 smile", `00000001\`, "%25%25%25%25", "    +    +", "${env:X}\u00e9\x00"} {
+		for _, around := range []string{"", " ", `\`, "%", "%2", "0", `\u00`, secret[:4], "\xff", "=\n"} {
 			f.Add(around, secret, around)
 		}
 	}
 	f.Fuzz(func(t *testing.T, before, secret, after string) {
-		if letters := strings.ReplaceAll(secret, `\`, ""); len(letters) < minSearched || len(before+secret+after) > 10_000 {
+		if letters := strings.ReplaceAll(secret, `\`, ""); len(letters) < minSearched || len(before+secret+after) > 1_000 {
 			return
 		}
 		r := redactorOf(secret)
@@ -93,9 +126,12 @@ func FuzzRedact(f *testing.F) {
 		if utf8.ValidString(secret) {
 			html, _ := json.Marshal(secret)
 			forms = append(forms, string(html[1:len(html)-1]), strings.ReplaceAll(string(html[1:len(html)-1]), "/", `\/`))
+			for n := 1; n < 4; n++ {
+				forms = append(forms, escaped(secret, n, "%%%02x"), escaped(secret, n, `\u%04x`), escaped(secret, n, "%%5cu%04X"))
+			}
 		}
 		if strings.ToLower(secret) != secret {
-			forms = forms[:3]
+			forms = slices.Delete(forms, 3, 4) // it would be another's
 		}
 		for _, form := range forms {
 			got, hit := r.body(before+form+after, 100_000)
