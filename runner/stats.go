@@ -23,20 +23,22 @@ type Stats struct {
 
 // Summary is a moment's view of a run, or its end.
 type Summary struct {
-	Jobs      int64         // read so far
-	Earlier   int64         // of them, ended by an earlier run and left alone
-	Waiting   int64         // of them, not under way and not ended
-	UnderWay  int64         // attempts
-	Longest   Wait          // of the jobs that wait, as of the last second or so
-	PeakWay   int64         // most attempts under way at once
-	Held      time.Duration // how long the attempts that have ended were under way, added up
-	Attempts  int64         // started
-	Ended     map[results.Status]int64
-	AllRead   bool  // no more jobs will come
-	TooMany   bool  // because of MaxFailures
-	Failures  int64 // jobs that count for MaxFailures
+	Jobs      int64                    // read so far
+	Earlier   int64                    // of them, ended by an earlier run and left alone
+	Waiting   int64                    // of them, not under way and not ended
+	UnderWay  int64                    // attempts
+	Longest   Wait                     // of the jobs that wait, as of the last second or so
+	PeakWay   int64                    // most attempts under way at once
+	Held      time.Duration            // how long the attempts that have ended were under way, added up
+	Attempts  int64                    // started
+	Ended     map[results.Status]int64 // jobs whose record is written
+	AllRead   bool                     // no more jobs will come
+	TooMany   bool                     // because of MaxFailures
+	Failures  int64                    // jobs that count for MaxFailures
 	Unstarted int64
-	Keys      []KeyStats // hosts, accounts and pools of the attempts, in order
+	// Unrecorded counts the jobs that ended, but whose record could not be written.
+	Unrecorded int64
+	Keys       []KeyStats // hosts, accounts and pools of the attempts, in order
 }
 
 // Wait is how long one job has waited, and for what. The zero Wait is none.
