@@ -142,7 +142,7 @@ func (k *killed) start(within time.Duration) {
 	var said bytes.Buffer
 	c := exec.Command("agentlimit", "run", "--resume", "--coordinator", k.at, "jobs.yaml")
 	c.Dir, c.Stderr = k.dir, &said
-	c.Env = append(os.Environ(), fmt.Sprintf("START=%d", len(k.hit)))
+	c.Env = append(os.Environ(), "TMPDIR="+k.dir, fmt.Sprintf("START=%d", len(k.hit)))
 	if err := c.Start(); err != nil {
 		k.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +49,7 @@ func (o *output) close(clean bool) error {
 }
 
 // openResults opens what the run's records go to.
-func (s *session) openResults() (*output, error) {
+func (s *session) openResults(ctx context.Context) (*output, error) {
 	path, err := s.results()
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (s *session) openResults() (*output, error) {
 		s.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record was cut off in the middle: its %d bytes are taken away", path, f.Torn), "torn_bytes", f.Torn)
 	}
 	out := &output{Sink: f, file: f}
-	if err := s.takeUp(out, path, mode, there); err != nil {
+	if err := s.takeUp(ctx, out, path, mode, there); err != nil {
 		f.Close() // nothing was written, or the error is known
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (s *session) openResults() (*output, error) {
 
 // takeUp reads what earlier runs left in and beside the results file, if it was
 // there, or makes sure that nothing is left.
-func (s *session) takeUp(out *output, path string, mode results.Mode, there bool) error {
+func (s *session) takeUp(ctx context.Context, out *output, path string, mode results.Mode, there bool) error {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (s *session) takeUp(out *output, path string, mode results.Mode, there bool
 	case mode == results.Create && len(sent) > 0:
 		return existing(path, fmt.Sprintf("an earlier run was killed while %s under way", were(len(sent))))
 	case mode == results.Resume && (there || len(sent) > 0):
-		if out.past, err = runner.ReadPast(out.file.Records()); err != nil {
+		if out.past, err = runner.ReadPast(ctx, out.file.Records()); err != nil {
 			return &hinted{fmt.Errorf("results file %q: %w", path, err), "--overwrite starts it anew, -o names another"}
 		}
 		if err := s.settle(out, sent); err != nil {

@@ -35,8 +35,8 @@ type printer struct {
 
 	mu      sync.Mutex // guards what follows
 	outputs map[string]*outputs
-	order   []string // ids that were handed out and are not printed
-	folder  string   // for what is long; empty: none yet
+	order   []string   // ids that were handed out and are not printed
+	folder  *call.Temp // for what is long; nil: none yet
 }
 
 // outputs is what the last attempt of a job wrote.
@@ -161,8 +161,8 @@ func (p *printer) print(id string) error {
 
 // close removes what is left.
 func (p *printer) close() {
-	if p.folder != "" {
-		os.RemoveAll(p.folder)
+	if p.folder != nil {
+		p.folder.Remove()
 	}
 }
 
@@ -198,13 +198,13 @@ func (s *spool) Write(text []byte) (int, error) {
 func (p *printer) create() (*os.File, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.folder == "" {
+	if p.folder == nil {
 		var err error
-		if p.folder, err = os.MkdirTemp("", "agentlimit-"); err != nil {
+		if p.folder, err = call.NewTemp(); err != nil {
 			return nil, err
 		}
 	}
-	return os.CreateTemp(p.folder, "")
+	return os.CreateTemp(p.folder.Path, "")
 }
 
 // end says that all is written. A file is closed: many may wait to be printed.

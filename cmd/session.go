@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"agentlimit/jobspec"
@@ -29,18 +30,21 @@ type session struct {
 	began   time.Time
 	total   int64 // jobs; -1: not known
 	watch   watch
+	ran     bool
 	end     runner.Summary
-	release func()       // lets signals have their default effect again
-	changed atomic.Int64 // jobs whose call is another one than that of their record
+	by      func() syscall.Signal // that stopped the run, so far
+	changed atomic.Int64          // jobs whose call is another one than that of their record
 }
 
 // run makes a run, and accounts for it.
 func (p *program) run(ctx context.Context, o *runOptions) error {
 	p.voice = newVoice(p.stderr, o.logFormat)
 	p.voice.quiet = o.quiet
-	s := &session{program: p, runOptions: o, began: time.Now(), release: func() {}}
-	defer func() { s.release() }()
-	s.Stats = runner.NewStats(nil)
+	s := &session{program: p, runOptions: o, began: time.Now()}
+	s.Stats = runner.NewStats(func(k limits.Key) limits.Limit { return s.Limits(k) })
+	ctx, kill, by, release := p.takeSignals(ctx, s.sayStopping)
+	defer release()
+	s.Kill, s.by = kill, by
 	s.Run = s.began.UTC().Format("20060102T150405Z-") + strings.ToLower(rand.Text()[:6])
 	if o.summary == "" {
 		return s.run(ctx)
@@ -52,9 +56,18 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 	return s.writeSummary(file, s.run(ctx))
 }
 
-// run checks everything, then runs the jobs.
+// run checks everything, then runs the jobs. A signal ends either.
 func (s *session) run(ctx context.Context) error {
-	spec, err := s.load(&s.loadOptions, s.deferredOut != "")
+	err := s.checkAndRun(ctx)
+	if errors.Is(err, context.Canceled) && !s.ran {
+		err = &unfinished{signal: s.by()}
+		s.saySummary(s.end, err)
+	}
+	return err
+}
+
+func (s *session) checkAndRun(ctx context.Context) error {
+	spec, err := s.loadUntil(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,12 +79,12 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { s.Coordinator.Close() }() // whichever it is then
-	out, err := s.openResults()
+	out, err := s.openResults(ctx)
 	if err != nil {
 		return err
 	}
 	s.Global = s.globalCap(s.Global, spec)
-	s.Limits, s.Stats = spec.Limits.For, runner.NewStats(spec.Limits.For)
+	s.Limits = spec.Limits.For
 	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
 	s.watch.hide = call.HideURLs(s.hideQuery)
 	if s.verbose {
@@ -106,6 +119,28 @@ func (s *session) run(ctx context.Context) error {
 		s.saySummary(s.end, err)
 	}
 	return err
+}
+
+// loadUntil loads the job files, as long as ctx is not done: they may be long, and
+// standard input silent.
+func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
+	type loaded struct {
+		loadOptions
+		spec *jobspec.Spec
+		err  error
+	}
+	done, l := make(chan loaded, 1), loaded{loadOptions: s.loadOptions}
+	go func() {
+		l.spec, l.err = s.load(&l.loadOptions, s.deferredOut != "")
+		done <- l
+	}()
+	select {
+	case l := <-done:
+		s.loadOptions = l.loadOptions
+		return l.spec, l.err
+	case <-ctx.Done(): // what is read goes with the process
+		return nil, ctx.Err()
+	}
 }
 
 // ownFiles are the files that the run reads or writes itself, which no job may
@@ -156,8 +191,10 @@ func (s *session) choose(spec *jobspec.Spec, past *runner.Past) {
 	}
 }
 
-// runJobs runs the jobs while it shows what goes on, and takes signals. A run that cannot list a job as under way cannot go on.
+// runJobs runs the jobs while it shows what goes on. A run that cannot list a job as
+// under way cannot go on.
 func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error {
+	s.ran = true
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	if inflight != nil {
@@ -169,15 +206,13 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 			return err
 		}
 	}
-	soft, kill, by, release := s.takeSignals(ctx, s.sayStopping)
-	s.release = release
 	tell, told := s.voice.pauses()
-	s.Kill, s.Paused, s.began = kill, tell, time.Now()
+	s.Paused, s.began = tell, time.Now()
 	hide := s.voice.progress(s.progressMode(s.runOptions), s.Stats, s.total)
-	err := runner.Run(soft, s.Config)
+	err := runner.Run(ctx, s.Config)
 	hide()
 	told()
-	u := &unfinished{Summary: s.Stats.Summary(), signal: by(), deferred: s.deferredExit}
+	u := &unfinished{Summary: s.Stats.Summary(), signal: s.by(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
 	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
 	switch {
@@ -226,7 +261,11 @@ func (s *session) sayRecord(r *results.Record) {
 
 // sayStopping says what the first signal does.
 func (s *session) sayStopping() {
-	s.voice.say(slog.LevelInfo, fmt.Sprintf("stopping: %d under way may end within %s; again to end them at once", s.Stats.Summary().UnderWay, brief(s.Grace)))
+	text := "stopping"
+	if n := s.Stats.Summary().UnderWay; n > 0 {
+		text += fmt.Sprintf(": %d under way may end within %s; again to end them at once", n, brief(s.Grace))
+	}
+	s.voice.say(slog.LevelInfo, text)
 }
 
 // globalCap returns how many attempts may be under way at once, of which asked (if not

@@ -87,7 +87,10 @@ func tally(sum runner.Summary, ways []results.Status) (parts []string) {
 // total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
 	parts := tally(sum, statuses)
-	if n := unstarted(sum, total); n > 0 {
+	if n := sum.Unrecorded; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d whose results could not be written", n))
+	}
+	if n := unstarted(sum, total) - sum.Unrecorded; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d not started", n))
 	}
 	text := strings.Join(parts, ", ")
@@ -102,10 +105,10 @@ func counted(sum runner.Summary, total int64) string {
 	return text
 }
 
-// unstarted returns how many jobs a run leaves: one that was stopped may have some
-// that it never read.
+// unstarted returns how many jobs a run leaves without a record: one that was stopped
+// may have some that it never read.
 func unstarted(sum runner.Summary, total int64) int64 {
-	return max(sum.Unstarted, total-ended(sum))
+	return max(sum.Unstarted+sum.Unrecorded, total-ended(sum))
 }
 
 // keyTable has a line for each key that was used in a run that took so long, the most

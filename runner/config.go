@@ -74,8 +74,8 @@ const (
 
 // Sink takes the records of a run. Only one goroutine calls it.
 type Sink interface {
-	// Append writes the records, all or, on error, the first of them. After an
-	// error no more can be written.
+	// Append writes the records, all or, on error, the first of them, as many as a
+	// [*results.Partial] says, else none. It is not called again after an error.
 	Append(...*results.Record) error
 }
 

@@ -23,15 +23,13 @@ func (r *run) loop(ctx context.Context) {
 	r.readAhead(stop)
 	for {
 		r.settle()
+		r.handOn()
 		if r.done() {
 			break
 		}
 		r.arm(timer)
 		r.want()
-		records, first := r.toWrite()
 		select {
-		case records <- first:
-			r.unwritten = r.unwritten[1:]
 		case in := <-r.jobs:
 			r.arrive(in)
 		case e := <-r.ends:
@@ -41,8 +39,8 @@ func (r *run) loop(ctx context.Context) {
 		case <-r.cfg.Coordinator.Changed():
 			r.schedule.Changed()
 		case <-timer.C:
-		case err := <-r.broken:
-			r.fail(err)
+		case err := <-r.written:
+			r.wrote(err)
 		case <-stop:
 			stop = nil
 			r.stop()
@@ -85,19 +83,6 @@ func (r *run) readAhead(stop <-chan struct{}) {
 	}
 }
 
-// maxUnwritten is how many records may wait for a slow reader of the results before
-// nothing more is started.
-const maxUnwritten = 1024
-
-// toWrite returns the first record that waits to be written, and the channel it is
-// to be sent on: nil if there is none.
-func (r *run) toWrite() (chan<- *results.Record, *results.Record) {
-	if len(r.unwritten) == 0 {
-		return nil, nil
-	}
-	return r.records, r.unwritten[0]
-}
-
 // errStopped is why attempts are cancelled when the grace runs out.
 var errStopped = errors.New("the run was stopped")
 
@@ -127,7 +112,7 @@ const maxHidden = 10_000
 // room reports whether one more job may wait in memory. A full queue has room for one
 // whose keys no other has that waits, since that might start at once.
 func (r *run) room() bool {
-	if r.stopped || r.allRead || len(r.unwritten) > maxUnwritten {
+	if r.stopped || r.allRead || r.unrecorded() > maxUnwritten {
 		return false
 	}
 	over := r.schedule.Waiting() - r.cfg.Queue
@@ -193,8 +178,8 @@ func (r *run) settle() {
 	if r.asking || r.cfg.Coordinator.Now() < r.askAt {
 		return
 	}
-	free := r.cfg.Global - r.underWay
-	if r.stopped || r.lost != nil || len(r.unwritten) > maxUnwritten {
+	free := max(0, min(r.cfg.Global-r.underWay, maxUnwritten-r.unrecorded()))
+	if r.stopped || r.lost != nil {
 		free = 0
 	}
 	batch := r.schedule.Ask(r.cfg.Coordinator.Now(), free)
@@ -318,30 +303,16 @@ func (r *run) gaveUp(t *task, record *results.Record) {
 	r.record(record)
 }
 
-// record has the writer write a record, now or when it comes to it.
+// record has a record written, which ends its job.
 func (r *run) record(record *results.Record) {
-	var failures int64
-	r.cfg.Stats.update(func(s *Summary) {
-		s.Ended[record.Status]++
-		switch record.Status {
-		case results.Failed, results.Unknown, results.Invalid:
-			s.Failures++
-		}
-		failures = s.Failures
-	})
-	// The loop never waits for the writer: it has signals and deadlines to keep.
 	r.unwritten = append(r.unwritten, record)
-	for records, first := r.toWrite(); first != nil; records, first = r.toWrite() {
-		select {
-		case records <- first:
-			r.unwritten = r.unwritten[1:]
-			continue
-		default:
-		}
-		break
-	}
 	r.ended++
-	if !r.stopped && r.cfg.MaxFailures.reached(failures, r.ended) {
+	switch record.Status {
+	case results.Failed, results.Unknown, results.Invalid:
+		r.failures++
+		r.cfg.Stats.update(func(s *Summary) { s.Failures = r.failures })
+	}
+	if !r.stopped && r.cfg.MaxFailures.reached(r.failures, r.ended) {
 		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
 		r.stop()
 	}

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"cmp"
+	"context"
 	"iter"
 
 	"agentlimit/jobspec"
@@ -21,11 +23,11 @@ type pastJob struct {
 	run    string
 }
 
-// ReadPast reads the records of earlier runs, oldest first.
-func ReadPast(records iter.Seq2[results.Record, error]) (*Past, error) {
+// ReadPast reads the records of earlier runs, oldest first, as long as ctx is not done.
+func ReadPast(ctx context.Context, records iter.Seq2[results.Record, error]) (*Past, error) {
 	p := &Past{jobs: make(map[string]pastJob)}
 	for r, err := range records {
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		p.Add(&r)

@@ -49,7 +49,7 @@ func TestPastIsLeftOut(t *testing.T) {
 		{"succeeded, with another call", []results.Record{{ID: "job-1", Status: results.Succeeded, Hash: "sha256:other"}}, false, true, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			past, err := runner.ReadPast(written(row.past...))
+			past, err := runner.ReadPast(t.Context(), written(row.past...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestPastIsLeftOut(t *testing.T) {
 func TestReadPast(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	pair := limits.PairKey("h", "a")
-	past, err := runner.ReadPast(written(
+	past, err := runner.ReadPast(t.Context(), written(
 		results.Record{ID: "a", Run: "1", Attempts: []results.Attempt{
 			{Hint: &results.Hint{Key: &pair, Until: results.Time{Time: at}}},
 			{Hint: &results.Hint{Until: results.Time{Time: at}}}, // about nobody but the job
@@ -100,7 +100,7 @@ func TestReadPast(t *testing.T) {
 		}
 	}
 	broken := errors.New("line 3")
-	if _, err := runner.ReadPast(func(yield func(results.Record, error) bool) { yield(results.Record{}, broken) }); err != broken {
+	if _, err := runner.ReadPast(t.Context(), func(yield func(results.Record, error) bool) { yield(results.Record{}, broken) }); err != broken {
 		t.Errorf("ReadPast of what cannot be read: error %v, want %v", err, broken)
 	}
 }

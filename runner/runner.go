@@ -4,13 +4,12 @@
 // One goroutine, the loop, owns the schedule and everything that decides. Around
 // it are goroutines that wait, each for one thing, and meet it on channels: one
 // reads the source, one speaks to the coordinator, one writes records, and
-// workers make attempts. At most one call to the coordinator is under way; what
-// happens meanwhile forms the next batch.
+// workers make attempts. At most one call to the coordinator is under way, and one
+// write; what happens meanwhile forms the next batch.
 package runner
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,44 +44,17 @@ func Run(ctx context.Context, cfg Config) error {
 		r.paused(p.Key, p.Until, "asked for in an earlier run")
 	}
 
-	var around errgroup.Group
 	go r.read() // not waited for: a silent pipe may keep it for ever
-	around.Go(r.speak)
-	around.Go(r.write)
+	go r.speak()
+	go r.write() // nor is this: a reader may have stalled
 	r.loop(ctx)
 	close(r.quit)
 	close(r.batches)
 	close(r.starts)
 	_ = r.workers.Wait() // workers return no error: theirs are in the records
-	err := r.handOver(&around)
-	if r.err == nil {
-		r.err = err
-	}
+	r.writeRest()
+	close(r.writes)
 	return r.err
-}
-
-// handOver waits until every record is written and returns the writer's error. A
-// killed run does not wait for a reader that has stalled.
-func (r *run) handOver(around *errgroup.Group) error {
-	over := make(chan error, 1)
-	go func() {
-		for _, record := range r.unwritten {
-			r.records <- record
-		}
-		close(r.records)
-		over <- around.Wait()
-	}()
-	select {
-	case err := <-over:
-		return err
-	case <-r.cfg.Kill.Done():
-	}
-	select {
-	case err := <-over:
-		return err
-	case <-time.After(time.Second):
-		return errors.New("write results: whoever reads them has stalled")
-	}
 }
 
 // run is one run under way. Only the loop uses what has no comment to say
@@ -99,17 +71,18 @@ type run struct {
 	workers     errgroup.Group
 	hired       int // workers
 
-	quit    chan struct{}        // closed when the loop is done
-	more    chan struct{}        // loop -> read: one more job
-	jobs    chan incoming        // read -> loop
-	batches chan *limits.Batch   // loop -> speak
-	replies chan error           // speak -> loop; r.reply holds the reply
-	starts  chan *task           // loop -> workers
-	ends    chan end             // workers -> loop
-	records chan *results.Record // loop -> write
-	broken  chan error           // write -> loop, once
+	quit    chan struct{}          // closed when the loop is done
+	more    chan struct{}          // loop -> read: one more job
+	jobs    chan incoming          // read -> loop
+	batches chan *limits.Batch     // loop -> speak
+	replies chan error             // speak -> loop; r.reply holds the reply
+	starts  chan *task             // loop -> workers
+	ends    chan end               // workers -> loop
+	writes  chan []*results.Record // loop -> write
+	written chan error             // write -> loop, one for each
 
-	unwritten []*results.Record // that the writer has not taken yet
+	unwritten []*results.Record // that the writer has not been given yet
+	writing   []*results.Record // that it is at
 
 	reply    limits.Reply // the loop's, but speak's while asking
 	asking   bool         // a batch is under way
@@ -125,6 +98,7 @@ type run struct {
 	pauses   map[limits.Key]limits.Time // that were told of
 	nextEnd  limits.Time                // when to look for pauses that have ended
 	ended    int64                      // jobs
+	failures int64                      // of them, what counts for MaxFailures
 	err      error                      // why the run cannot go on
 }
 
@@ -146,8 +120,8 @@ func newRun(cfg Config) *run {
 		replies:  make(chan error, 1),
 		starts:   make(chan *task, cfg.Global),
 		ends:     make(chan end, cfg.Global),
-		records:  make(chan *results.Record, 256),
-		broken:   make(chan error, 1),
+		writes:   make(chan []*results.Record, 1),
+		written:  make(chan error, 1),
 		pauses:   make(map[limits.Key]limits.Time),
 	}
 }
@@ -166,36 +140,8 @@ func (r *run) read() {
 }
 
 // speak carries batches to the coordinator.
-func (r *run) speak() error {
+func (r *run) speak() {
 	for batch := range r.batches {
 		r.replies <- r.cfg.Coordinator.Sync(r.asks, batch, &r.reply)
 	}
-	return nil
-}
-
-// write appends records, as many at once as have come meanwhile. After an error
-// it takes the rest and drops them, so that nobody waits for it.
-func (r *run) write() error {
-	var failed error
-	var batch []*results.Record
-	for record := range r.records {
-		batch = append(batch[:0], record)
-		for more := true; more && len(batch) < cap(r.records); {
-			select {
-			case next, open := <-r.records:
-				if more = open; open {
-					batch = append(batch, next)
-				}
-			default:
-				more = false
-			}
-		}
-		if failed != nil {
-			continue
-		}
-		if failed = r.cfg.Records.Append(batch...); failed != nil {
-			r.broken <- failed
-		}
-	}
-	return failed
 }

@@ -22,10 +22,9 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 	cfg.Coordinator = limits.NewLocalAt(func() limits.Time { return now })
 	r := newRun(cfg)
 	r.hired = cfg.Global // nobody else is needed
-	r.records = nil      // all records stay unwritten until they are handed on here
 	var underWay endings
 	for {
-		if err := cfg.Records.Append(r.unwritten...); err != nil {
+		if err := r.append(r.unwritten); err != nil {
 			r.fail(err)
 		}
 		r.unwritten = r.unwritten[:0]

@@ -23,20 +23,22 @@ type Stats struct {
 
 // Summary is a moment's view of a run, or its end.
 type Summary struct {
-	Jobs      int64         // read so far
-	Earlier   int64         // of them, ended by an earlier run and left alone
-	Waiting   int64         // of them, not under way and not ended
-	UnderWay  int64         // attempts
-	Longest   Wait          // of the jobs that wait, as of the last second or so
-	PeakWay   int64         // most attempts under way at once
-	Held      time.Duration // how long the attempts that have ended were under way, added up
-	Attempts  int64         // started
-	Ended     map[results.Status]int64
-	AllRead   bool  // no more jobs will come
-	TooMany   bool  // because of MaxFailures
-	Failures  int64 // jobs that count for MaxFailures
+	Jobs      int64                    // read so far
+	Earlier   int64                    // of them, ended by an earlier run and left alone
+	Waiting   int64                    // of them, not under way and not ended
+	UnderWay  int64                    // attempts
+	Longest   Wait                     // of the jobs that wait, as of the last second or so
+	PeakWay   int64                    // most attempts under way at once
+	Held      time.Duration            // how long the attempts that have ended were under way, added up
+	Attempts  int64                    // started
+	Ended     map[results.Status]int64 // jobs whose record is written
+	AllRead   bool                     // no more jobs will come
+	TooMany   bool                     // because of MaxFailures
+	Failures  int64                    // jobs that count for MaxFailures
 	Unstarted int64
-	Keys      []KeyStats // hosts, accounts and pools of the attempts, in order
+	// Unrecorded counts the jobs that ended, but whose record could not be written.
+	Unrecorded int64
+	Keys       []KeyStats // hosts, accounts and pools of the attempts, in order
 }
 
 // Wait is how long one job has waited, and for what. The zero Wait is none.
@@ -109,46 +111,45 @@ func (s *Stats) update(f func(*Summary)) {
 }
 
 // started counts one attempt.
-func (s *Stats) started(start schedule.Start) {
+func (s *Stats) started(start schedule.Start) { s.count(start, 1) }
+
+// ended counts the end of one attempt at a time, or that one was not made after all.
+func (s *Stats) ended(start schedule.Start, at limits.Time, made bool) {
+	if !made {
+		s.count(start, -1)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := &s.summary
-	sum.Attempts++
-	sum.UnderWay++
-	sum.PeakWay = max(sum.PeakWay, sum.UnderWay)
+	held, sum := at.Sub(start.Admitted), &s.summary
+	sum.PeakWay = max(sum.PeakWay, sum.UnderWay) // before each end there were most
+	sum.UnderWay--
+	sum.Held += held
+	for _, key := range start.Keys {
+		k := s.keys[key]
+		k.Peak = max(k.Peak, k.UnderWay)
+		k.UnderWay--
+		k.Held += held
+	}
+}
+
+// count adds an attempt that starts, or takes it away again (-1).
+func (s *Stats) count(start schedule.Start, sign int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.summary.Attempts += sign
+	s.summary.UnderWay += sign
 	for i, key := range start.Keys {
 		k := s.keys[key]
 		if k == nil {
 			k = &KeyStats{Key: key, Limit: s.limitOf(key)}
 			s.keys[key] = k
 		}
-		k.Started++
-		k.UnderWay++
-		k.Peak = max(k.Peak, k.UnderWay)
-		k.Spent += start.Cost(i)
+		k.Started += sign
+		k.UnderWay += sign
+		k.Spent += sign * start.Cost(i)
 		for cause, us := range start.Waited {
-			k.Waited[cause] += time.Duration(us) * time.Microsecond
-		}
-	}
-}
-
-// ended counts the end of one attempt at a time, or that one was not made after all.
-func (s *Stats) ended(start schedule.Start, at limits.Time, made bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := at.Sub(start.Admitted)
-	s.summary.UnderWay--
-	s.summary.Held += held
-	if !made {
-		s.summary.Attempts--
-	}
-	for i, key := range start.Keys {
-		k := s.keys[key]
-		k.UnderWay--
-		k.Held += held
-		if !made {
-			k.Started--
-			k.Spent -= start.Cost(i)
+			k.Waited[cause] += time.Duration(sign) * us.Sub(0)
 		}
 	}
 }

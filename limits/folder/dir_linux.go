@@ -48,8 +48,11 @@ func openDir(path string, warn func(string), c clock) (*dir, error) {
 }
 
 func (d *dir) open(how int) (err error) {
-	if d.lock, err = os.OpenFile(d.file("lock"), how, 0o600); err == nil {
-		d.queue, err = os.OpenFile(d.file("queue"), how, 0o600)
+	if d.lock, err = os.OpenFile(d.file("lock"), how, 0o600); err != nil {
+		return err
+	}
+	if d.queue, err = os.OpenFile(d.file("queue"), how, 0o600); err != nil {
+		_ = d.lock.Close()
 	}
 	return err
 }

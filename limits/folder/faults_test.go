@@ -213,6 +213,26 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestRefusedFoldersAreLetGo has the second file that is opened be a folder.
+func TestRefusedFoldersAreLetGo(t *testing.T) {
+	path := t.TempDir()
+	if err := os.Mkdir(filepath.Join(path, "queue"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); err == nil {
+		t.Error("Open succeeded")
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == filepath.Join(path, "lock") {
+			t.Error("the lock is still open")
+		}
+	}
+}
+
 func TestTheFolderIsForItsOwnerAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "agentlimit")
 	mustOpen(t, path)

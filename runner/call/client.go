@@ -56,8 +56,8 @@ type Client struct {
 	stamps     sync.Map   // weak.Pointer[jobspec.Job] -> stamp of its body file
 	mu         sync.Mutex // guards what follows
 	transports map[transportKey]*http.Transport
-	feedback   string // folder for what commands say; empty: none
-	commands   int64  // so far
+	feedback   *Temp // for what commands say; nil: none
+	commands   int64 // so far
 }
 
 var _ Caller = (*Client)(nil)
@@ -87,8 +87,8 @@ func (c *Client) Close() {
 	for _, t := range c.transports {
 		t.CloseIdleConnections()
 	}
-	if c.feedback != "" {
-		os.RemoveAll(c.feedback)
+	if c.feedback != nil {
+		c.feedback.Remove()
 	}
 }
 

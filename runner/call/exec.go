@@ -129,13 +129,13 @@ func (c *Client) environment(a Attempt, feedback string) []string {
 func (c *Client) feedbackPath() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.feedback == "" && c.commands == 0 {
-		c.feedback, _ = os.MkdirTemp("", "agentlimit-") // "" on error
+	if c.feedback == nil && c.commands == 0 {
+		c.feedback, _ = NewTemp() // nil on error
 	}
-	if c.commands++; c.feedback == "" {
+	if c.commands++; c.feedback == nil {
 		return ""
 	}
-	return filepath.Join(c.feedback, strconv.FormatInt(c.commands, 10))
+	return filepath.Join(c.feedback.Path, strconv.FormatInt(c.commands, 10))
 }
 
 // takeFeedback reads and removes what a command wrote for us, if it did.

@@ -193,7 +193,7 @@ func TestExecEnvironment(t *testing.T) {
 	attempt.Deadline = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := map[string]bool{"CHANGED=new": true, "AGENTLIMIT_JOB_ID=id 1": true, "AGENTLIMIT_JOB_ATTEMPT=2": true,
 		"AGENTLIMIT_JOB_KEYS=host/a pool/b": true, "AGENTLIMIT_JOB_DEADLINE=2030-01-02T03:04:05Z": true,
-		"AGENTLIMIT_JOB_FEEDBACK=" + c.feedback + "/2": true}
+		"AGENTLIMIT_JOB_FEEDBACK=" + c.feedback.Path + "/2": true}
 	if diff := cmp.Diff(want, env()); diff != "" {
 		t.Errorf("without the inherited environment (-want +got):\n%s", diff)
 	}

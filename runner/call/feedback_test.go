@@ -31,7 +31,7 @@ func TestCommandsSayWhenToComeBack(t *testing.T) {
 			}
 		})
 	}
-	dir := c.feedback
+	dir := c.feedback.Path
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the folder for feedback: %v, %v, want nothing", left, err)
 	}

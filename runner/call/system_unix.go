@@ -69,3 +69,16 @@ func MaxConcurrency() int {
 	}
 	return max(1, (int(min(limit.Cur, each*plenty))-rest)/each)
 }
+
+// hold locks a folder that nobody else holds, for as long as the file is open.
+func hold(folder string) (*os.File, error) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

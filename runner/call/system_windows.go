@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -39,3 +40,5 @@ func signalName(*os.ProcessState) string { return "" }
 // MaxConcurrency returns how many attempts at once this process's handles allow:
 // here, as many as anyone asks for.
 func MaxConcurrency() int { return 1 << 20 }
+
+func hold(string) (*os.File, error) { return nil, errors.ErrUnsupported }

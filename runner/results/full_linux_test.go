@@ -27,8 +27,9 @@ func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	if err := f.Append(record("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Append(record("b"), record("c")); !errors.Is(err, unix.EFBIG) {
-		t.Errorf("Append over the limit = %v, want %v", err, unix.EFBIG)
+	var part *Partial
+	if err := f.Append(record("b"), record("c")); !errors.Is(err, unix.EFBIG) || !errors.As(err, &part) || part.Records != 1 {
+		t.Errorf("Append over the limit = %+v, want %v after one record", err, unix.EFBIG)
 	}
 	if err := f.Append(&Record{ID: "d"}); !errors.Is(err, unix.EFBIG) {
 		t.Errorf("Append after an error = %v, want the first error, %v", err, unix.EFBIG)

@@ -1,7 +1,7 @@
 package results
 
 import (
-	"fmt"
+	"bytes"
 	"io"
 )
 
@@ -17,8 +17,19 @@ type Writer struct {
 // standard output. For a file see [Open].
 func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
-// Append writes the records in one Write. After an error nothing more is
-// written, and every further call returns that first error. What was appended
+// Partial is the error of records of which only the first could be written.
+type Partial struct {
+	Records int // that are there, whole
+	Err     error
+}
+
+func (p *Partial) Error() string { return "write results: " + p.Err.Error() }
+
+// Unwrap returns why.
+func (p *Partial) Unwrap() error { return p.Err }
+
+// Append writes the records in one Write. The error is a [*Partial]. After it nothing
+// more is written, and every further call returns that first error. What was appended
 // to a file outlives this process at once, but a crash of the machine only
 // after [File.Close]: a sync for each record would cost more than most jobs.
 func (w *Writer) Append(records ...*Record) error {
@@ -34,7 +45,7 @@ func (w *Writer) Append(records ...*Record) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		w.err = fmt.Errorf("write results: %w", err)
+		w.err = &Partial{bytes.Count(w.buf[:n], []byte("\n")), err}
 	}
 	return w.err
 }

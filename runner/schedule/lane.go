@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"strings"
 
 	"agentlimit/limits"
@@ -269,6 +268,9 @@ func (s *Schedule) unlinkPair(l *lane) {
 
 // notLater takes a job off the list of those that are not yet due.
 func (l *lane) notLater(j *Job) {
-	i := slices.Index(l.later, j)
-	l.later = slices.Delete(l.later, i, i+1)
+	last := len(l.later) - 1
+	moved := l.later[last]
+	l.later[j.inLater], moved.inLater = moved, j.inLater
+	l.later[last] = nil
+	l.later = l.later[:last]
 }

@@ -49,8 +49,8 @@ type Job struct {
 	own     Waits          // what the job waited outside its lane
 	watches []watch        // one for each bucket that may make it late
 
-	// Places in the heaps.
-	inLane, inDue, inDeadlines int32
+	// Places in the heaps, and in the lane's list of those that are not yet due.
+	inLane, inDue, inDeadlines, inLater int32
 }
 
 type phase uint8
@@ -161,6 +161,7 @@ func (s *Schedule) Add(j *Job, now, due limits.Time, cause Cause) {
 		return
 	}
 	j.phase = notDue
+	j.inLater = int32(len(j.lane.later))
 	j.lane.later = append(j.lane.later, j)
 	s.due.push(j)
 }
