@@ -252,6 +252,7 @@ type service struct {
 	peak   map[string]int  // most open at once, by path
 	gone   map[string]bool // by whom calls do not count: their connections are broken
 	refuse map[string]int  // by id: asked to come again in so many seconds, once
+	hang   map[string]bool // by id: not answered, once
 }
 
 // arrival is one call as it came.
@@ -261,7 +262,7 @@ type arrival struct {
 }
 
 func newCounting(t *testing.T) *service {
-	s := &service{open: make(map[int]arrival), peak: make(map[string]int), gone: make(map[string]bool), refuse: make(map[string]int)}
+	s := &service{open: make(map[int]arrival), peak: make(map[string]int), gone: make(map[string]bool), refuse: make(map[string]int), hang: make(map[string]bool)}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -276,8 +277,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
 	part := strings.Split(r.URL.Path, "/")
 	takes, _ := time.ParseDuration(part[2])
-	nth, later := s.come(arrival{time.Now(), r.Method, r.Header.Get("X-By"), part[1], part[3]})
+	nth, later, hang := s.come(arrival{time.Now(), r.Method, r.Header.Get("X-By"), part[1], part[3]})
 	defer s.end(nth)
+	if hang {
+		takes = noEnd
+	}
 	select {
 	case <-time.After(takes):
 	case <-r.Context().Done():
@@ -288,7 +292,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *service) come(a arrival) (nth, later int) {
+func (s *service) come(a arrival) (nth, later int, hang bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	nth = len(s.came)
@@ -301,9 +305,10 @@ func (s *service) come(a arrival) (nth, later int) {
 		}
 	}
 	s.peak[a.path] = max(s.peak[a.path], now)
-	later = s.refuse[a.id]
+	later, hang = s.refuse[a.id], s.hang[a.id]
 	delete(s.refuse, a.id)
-	return nth, later
+	delete(s.hang, a.id)
+	return nth, later, hang
 }
 
 func (s *service) end(nth int) {

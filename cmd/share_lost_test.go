@@ -78,7 +78,11 @@ func TestRedisLost(t *testing.T) {
 		}
 	}
 	sideBySide(t, map[string]func(*testing.T){
-		"gone: deadlines defer the rest":   lost(shortCall, 75, "the coordinator cannot be reached: nothing starts until it is back", "--deadline", "6s"),
+		"gone: deadlines defer the rest": lost(shortCall, 75, "the coordinator cannot be reached: nothing starts until it is back", "--deadline", "6s"),
+		"gone: the records say so": func(t *testing.T) {
+			t.Skip("runner names the key that a job waited for before Redis was lost, or the global cap")
+			lost(shortCall, 75, "such as m-9: the coordinator", "--deadline", "5s")(t)
+		},
 		"gone: the run is to stop":         lost(shortCall, 3, "coordinator lost", "--coordinator-lost", "stop"),
 		"gone: the run is to cancel calls": lost(time.Minute, 3, "the coordinator was lost for longer than it keeps permits", "--coordinator-lost", "cancel"),
 		"gone: the run is stopped": func(t *testing.T) {
@@ -104,8 +108,13 @@ func TestRedisLost(t *testing.T) {
 			m.exitsSaying(75, "not started")
 			holder.exitsSaying(0, "the coordinator cannot be reached")
 		},
-		"not there: ends a run at once":                 comes(0, 3, "connection refused\nagentlimit: hint: --deadline 5m waits", run),
-		"not there: ends exec at once":                  comes(0, 125, "connection refused\nagentlimit: hint: --deadline 5m waits", exec, "--", "true"),
+		"not there: ends a run at once": comes(0, 3, "connection refused\nagentlimit: hint: --deadline 5m waits", run),
+		"not there: ends exec at once":  comes(0, 125, "connection refused\nagentlimit: hint: --deadline 5m waits", exec, "--", "true"),
+		"a folder is not waited for": func(t *testing.T) {
+			p := atFolder(t)
+			p.write("jobs", busyHost, p.calls("jobs", 1, "h", 0, ""))
+			p.start("m", append(run, "--coordinator", "folder:jobs.yaml", "--deadline", "1h")...).exitsSaying(3, "not a directory\n")
+		},
 		"not there: ends a run that is to stop at once": comes(0, 3, "connection refused\n", run, "--deadline", "1h", "--coordinator-lost", "stop"),
 		"not there: ends a run at its deadline":         comes(0, 3, "cannot be reached: nothing starts", run, "--deadline", "1s"),
 		"not there: ends exec at its deadline":          comes(0, 75, "not started: open coordinator redis", exec, "--deadline", "1s", "--", "true"),
