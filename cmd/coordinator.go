@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -124,7 +125,7 @@ func (p *program) openInTime(ctx context.Context, o *runOptions) (limits.Coordin
 			return c, nil
 		case err == nil:
 			return c, nil
-		case o.Lost == runner.LostStop || !errors.As(err, new(*net.OpError)):
+		case o.Lost == runner.LostStop || !isUnreachable(err):
 			return nil, err
 		case o.Deadline == 0:
 			return nil, &hinted{err, "--deadline 5m waits for it, for so long"}
@@ -140,6 +141,11 @@ func (p *program) openInTime(ctx context.Context, o *runOptions) (limits.Coordin
 		case <-time.After(min(left, time.Second/2+rand.N(time.Second/2))): // not all at once
 		}
 	}
+}
+
+// isUnreachable reports whether err is of the way to Redis, and not what is said there.
+func isUnreachable(err error) bool {
+	return errors.As(err, new(*net.OpError)) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF)
 }
 
 func (p *program) open(ctx context.Context, m meeting) (limits.Coordinator, error) {

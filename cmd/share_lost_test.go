@@ -29,7 +29,7 @@ func TestRedisInTrouble(t *testing.T) {
 			p.audit()
 		}
 	}
-	sideBySide(t, map[string]func(*testing.T){
+	tests := map[string]func(*testing.T){
 		"restarted without its data": trouble("nothing starts for", restart),
 		"restarted with its data":    trouble("nothing starts for", restart, "--appendonly", "yes"),
 		"emptied":                    trouble("nothing starts for", func(s *redisServer) { s.does("FLUSHALL") }),
@@ -38,12 +38,12 @@ func TestRedisInTrouble(t *testing.T) {
 			<-time.After(3 * time.Second)
 			s.start()
 		}),
-		"stalled for two seconds": trouble("", func(s *redisServer) {
-			s.cmd.Process.Signal(syscall.SIGSTOP)
-			<-time.After(2 * time.Second)
-			s.cmd.Process.Signal(syscall.SIGCONT)
-		}),
-	})
+		"stalled for two seconds": trouble("", func(s *redisServer) { s.stall(2 * time.Second) }),
+	}
+	if long() {
+		tests["stalled for longer than a lease"] = trouble("the coordinator is back", func(s *redisServer) { s.stall(lease + time.Second) })
+	}
+	sideBySide(t, tests)
 }
 
 // TestRedisLost has Redis go in the midst of a run and not come back, or not be there
@@ -110,6 +110,14 @@ func TestRedisLost(t *testing.T) {
 		},
 		"not there: ends a run at once": comes(0, 3, "connection refused\nagentlimit: hint: --deadline 5m waits", run),
 		"not there: ends exec at once":  comes(0, 125, "connection refused\nagentlimit: hint: --deadline 5m waits", exec, "--", "true"),
+		"not there: is stalled when exec comes": func(t *testing.T) {
+			p := atRedis(t, newRedis(t))
+			p.redis.cmd.Process.Signal(syscall.SIGSTOP)
+			m := p.start("m", append(exec, "--deadline", "30s", "--", "true")...)
+			<-time.After(4 * time.Second) // longer than an answer may take
+			p.redis.cmd.Process.Signal(syscall.SIGCONT)
+			m.exitsSaying(0, "the coordinator is back")
+		},
 		"a folder is not waited for": func(t *testing.T) {
 			p := atFolder(t)
 			p.write("jobs", busyHost, p.calls("jobs", 1, "h", 0, ""))
