@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -116,14 +117,15 @@ func (p *program) openInTime(ctx context.Context, o *runOptions) (limits.Coordin
 	began, waited := time.Now(), false
 	for {
 		c, err := p.open(ctx, o.meeting)
-		switch left := o.Deadline - time.Since(began); {
+		left := o.Deadline - time.Since(began)
+		switch {
 		case err == nil && waited:
 			p.sayLost(nil)
 			o.Deadline = max(1, left)
 			return c, nil
 		case err == nil:
 			return c, nil
-		case o.Lost == runner.LostStop || !errors.As(err, new(net.Error)):
+		case o.Lost == runner.LostStop || !isUnreachable(err):
 			return nil, err
 		case o.Deadline == 0:
 			return nil, &hinted{err, "--deadline 5m waits for it, for so long"}
@@ -136,9 +138,14 @@ func (p *program) openInTime(ctx context.Context, o *runOptions) (limits.Coordin
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(time.Second/2 + rand.N(time.Second/2)): // not all at once
+		case <-time.After(min(left, time.Second/2+rand.N(time.Second/2))): // not all at once
 		}
 	}
+}
+
+// isUnreachable reports whether err is of the way to Redis, and not what is said there.
+func isUnreachable(err error) bool {
+	return errors.As(err, new(*net.OpError)) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF)
 }
 
 func (p *program) open(ctx context.Context, m meeting) (limits.Coordinator, error) {

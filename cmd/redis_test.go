@@ -8,6 +8,7 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -51,6 +52,13 @@ func (s *redisServer) start() {
 func (s *redisServer) kill() {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
+}
+
+// stall stops the server for a while.
+func (s *redisServer) stall(d time.Duration) {
+	s.cmd.Process.Signal(syscall.SIGSTOP)
+	<-time.After(d)
+	s.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // does has the server do a command, and returns the first line of its answer; empty

@@ -5,7 +5,6 @@ package cmd_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +25,8 @@ func TestShared(t *testing.T) {
 		"accounts do not slow each other": accountsDoNotSlowEachOther,
 		"a dear job is not starved":       dearJobIsNotStarved,
 		"but not a results file":          notAResultsFile,
+		"numbers must be the same":        numbersMustBeTheSame,
+		"a pause of another's is said":    pauseIsSaid,
 	})
 }
 
@@ -84,6 +85,23 @@ func pauseHoldsAll(t *testing.T, p *party) {
 	}
 }
 
+// pauseIsSaid has a run say why it waits, though the service asked another one.
+func pauseIsSaid(t *testing.T, p *party) {
+	t.Skip("runner tells of pauses that its own answers ask for, and of no other")
+	p.service.refuse["a-0"] = 3
+	a := p.run("a", fiveASecond, p.calls("a", 1, "h", shortCall, ""))
+	p.service.await(t, "a", 1)
+	p.run("b", fiveASecond, p.calls("b", 3, "h", shortCall, "")).exitsSaying(0, "paused")
+	a.exitsSaying(0, "paused")
+}
+
+// numbersMustBeTheSame starts a run that has other numbers for a key in use.
+func numbersMustBeTheSame(t *testing.T, p *party) {
+	p.run("first", fiveASecond, p.calls("first", 1, "h", noEnd, ""))
+	p.service.await(t, "first", 1)
+	p.run("other", oneCall, p.calls("other", 1, "h", 0, "")).exitsSaying(2, "concurrency 1 here, but concurrency 2, rate 5/s, burst 1 at ")
+}
+
 // accountsDoNotSlowEachOther has two processes with an account each, and no limit
 // in common.
 func accountsDoNotSlowEachOther(t *testing.T, p *party) {
@@ -128,13 +146,11 @@ func dearJobIsNotStarved(t *testing.T, p *party) {
 // notAResultsFile starts a run while another one has the results file: it ends at once
 // and takes nothing. When the first was killed, the next goes on.
 func notAResultsFile(t *testing.T, p *party) {
+	p.service.hang["jobs-1"] = true
 	first := p.run("jobs", fiveASecond, p.calls("jobs", 5, "h", shortCall, ""), "-j", "1")
 	p.service.await(t, "jobs", 2)
 	second := p.start("second", "run", "--resume", "jobs.yaml")
-	second.exits(4)
-	if said := second.said.String(); !strings.Contains(said, `"jobs.results.jsonl": in use by another run`) {
-		t.Errorf("the second run said\n%s", said)
-	}
+	second.exitsSaying(4, `"jobs.results.jsonl": in use by another run`)
 	p.kill(first)
 	p.start("third", "run", "--resume", "jobs.yaml").exits(0)
 	if came := p.service.arrivals("second"); len(came) > 0 {
