@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"net/url"
 	"regexp"
@@ -19,6 +20,7 @@ var httpFields = []field[Job]{
 	{"url", (*decoder).url},
 	{"headers", (*decoder).headers},
 	{"body", func(d *decoder, j *Job, n *node) { j.HTTP.Body = []byte(d.content(n)) }},
+	{"body_base64", (*decoder).bytesBody},
 	{"json", (*decoder).jsonBody},
 	{"form", (*decoder).form},
 	{"body_file", func(d *decoder, j *Job, n *node) { j.HTTP.BodyFile = d.filePath(n, forCall) }},
@@ -110,19 +112,31 @@ func (d *decoder) parseURL(n *node, s string, schemes ...string) *url.URL {
 	return u
 }
 
+// headers reads header lines; a list gives one name several.
 func (d *decoder) headers(j *Job, n *node) {
 	d.pairs(n, func(kid *node) {
-		h := Header{kid.key, d.content(kid)}
-		switch {
-		case n.rival(h.Name) != kid:
+		if n.rival(kid.key) != kid {
 			d.failKey(kid, "doubled key")
-		case !httpguts.ValidHeaderFieldName(h.Name):
-			d.failKey(kid, "%q: want a header name, such as Accept", h.Name)
-		case !httpguts.ValidHeaderFieldValue(h.Value):
-			d.fail(kid, "want a header value without line breaks and control characters (the value is not shown, it may be a secret)")
+		} else if !httpguts.ValidHeaderFieldName(kid.key) {
+			d.failKey(kid, "%q: want a header name, such as Accept", kid.key)
 		}
-		j.HTTP.Headers = append(j.HTTP.Headers, h)
+		for _, value := range kid.several() {
+			h := Header{kid.key, d.content(value)}
+			if !httpguts.ValidHeaderFieldValue(h.Value) {
+				d.fail(value, "want a header value without line breaks and control characters (the value is not shown, it may be a secret)")
+			}
+			j.HTTP.Headers = append(j.HTTP.Headers, h)
+		}
 	})
+}
+
+// bytesBody reads a body that need not be text.
+func (d *decoder) bytesBody(j *Job, n *node) {
+	body, err := base64.StdEncoding.DecodeString(d.content(n))
+	if err != nil {
+		d.fail(n, "want bytes in base64 (RFC 4648, section 4)")
+	}
+	j.HTTP.Body = body
 }
 
 func (d *decoder) jsonBody(j *Job, n *node) {
@@ -177,11 +191,7 @@ func quote(b []byte, s string) []byte {
 func (d *decoder) form(j *Job, n *node) {
 	var all []string
 	d.pairs(n, func(kid *node) {
-		values := kid.kids
-		if kid.kind != list {
-			values = []*node{kid}
-		}
-		for _, value := range values {
+		for _, value := range kid.several() {
 			all = append(all, url.QueryEscape(kid.key)+"="+url.QueryEscape(d.contentOrNone(value)))
 		}
 	})

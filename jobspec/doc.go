@@ -18,7 +18,7 @@
 // Defaults. The mappings http, exec, retry, backoff, expect, output, tls, labels,
 // headers and env are merged with those of a job, field by field (headers by
 // name, in any case); every other value of a job replaces the default, lists and
-// cost too. One of body, json, form and body_file replaces all four; so do argv
+// cost too. One of body, body_base64, json, form and body_file replaces all five; so do argv
 // and shell, stdin and stdin_file. A job must have http or exec itself, and takes
 // no defaults from the other.
 //

@@ -179,6 +179,16 @@ func TestDefaultTimeoutDependsOnKind(t *testing.T) {
 	}
 }
 
+func TestHeadersAndBytes(t *testing.T) {
+	h := one(t, `http: {url: "http://h/", headers: {A: [x, 1], B: y}, body_base64: AP8=}`).HTTP
+	if diff := cmp.Diff([]jobspec.Header{{Name: "A", Value: "x"}, {Name: "A", Value: "1"}, {Name: "B", Value: "y"}}, h.Headers); diff != "" {
+		t.Errorf("a list repeats its header (-want +got):\n%s", diff)
+	}
+	if got := string(h.Body); got != "\x00\xff" {
+		t.Errorf("body = %q", got)
+	}
+}
+
 func TestDefaultsMerge(t *testing.T) {
 	jobs := jobsOf(t, "sub/jobs.yaml", `
 defaults:

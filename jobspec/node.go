@@ -137,6 +137,14 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
+// several returns what a list holds, or n itself.
+func (n *node) several() []*node {
+	if n.kind == list {
+		return n.kids
+	}
+	return []*node{n}
+}
+
 // pathTo spells the way from n down to target, such as ".http.url" or "[2]".
 // Only messages need it, so nodes do not know their parents.
 func (n *node) pathTo(target *node) (path string, found bool) {
@@ -156,7 +164,7 @@ func (n *node) pathTo(target *node) (path string, found bool) {
 
 // choices are the keys of a call, and of a for_each, that stand for one another.
 var choices = [][]string{
-	{"body", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"},
+	{"body", "body_base64", "json", "form", "body_file"}, {"argv", "shell"}, {"stdin", "stdin_file"},
 	{"csv", "jsonl", "lines", "values"},
 }
 
