@@ -7,13 +7,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
+	"agentlimit/runner"
 	"agentlimit/runner/audit"
 	"agentlimit/runner/results"
 )
@@ -29,6 +29,7 @@ const (
 type auditOptions struct {
 	recordOptions
 	partial bool
+	format  string
 }
 
 // disproved is the error of an audit that found breaches, which it has told.
@@ -40,7 +41,7 @@ func (d *disproved) Error() string {
 }
 
 func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
-	o := &auditOptions{}
+	o := &auditOptions{format: "table"}
 	c := &cobra.Command{
 		Use:   "audit RESULTS... --jobs FILE",
 		Short: "Prove from results files that limits were kept",
@@ -61,6 +62,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 	}
 	o.onResults(c)
 	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or\nchose some")
+	c.Flags().Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	return c
 }
 
@@ -93,7 +95,12 @@ func (p *program) audit(o *auditOptions) error {
 	if bad != nil {
 		return bad
 	}
-	if err := p.print(verdict(&found)); err != nil || len(found.Violations) == 0 {
+	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
+	text := verdict(&found)
+	if o.format == "json" {
+		text = found.JSON()
+	}
+	if err := p.print(text); err != nil || len(found.Violations) == 0 {
 		return err
 	}
 	return &disproved{len(found.Violations)}
@@ -128,7 +135,6 @@ func verdict(found *audit.Report) string {
 	} else {
 		b.WriteString("NOT as promised\n")
 	}
-	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
 	for _, v := range found.Violations[:min(len(found.Violations), shownBreaches)] {
 		at := ""
 		if v.At > 0 {
@@ -139,35 +145,26 @@ func verdict(found *audit.Report) string {
 	if more := len(found.Violations) - shownBreaches; more > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", more)
 	}
-	proofTable(&b, found.Keys)
-	return b.String()
+	return b.String() + proofTable(found.Keys)
 }
 
 // proofTable has a line for each key: its peak, and where its bucket had least left.
-func proofTable(b *strings.Builder, keys []audit.KeyReport) {
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\ttightest use of the bucket")
-	for _, k := range keys {
-		name, peak, rate, tightest := printable(k.Key.String()), fmt.Sprint(k.Peak), "-", ""
-		if k.Key.Kind == limits.Global {
-			name = "run " + printable(k.Key.Name)
-		}
-		if most := k.Limit.Concurrency; most > 0 {
-			peak = fmt.Sprintf("%d/%d", k.Peak, most)
-		}
-		if k.Limit.Rate.Per > 0 {
-			rate = k.Limit.Rate.String()
-		}
-		if t := k.Tightest; t.Spent > 0 {
-			tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From)), t.From.Wall().Format(time.RFC3339Nano))
-		}
-		fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, rate, tightest)
+func proofTable(keys []audit.KeyReport) string {
+	if len(keys) == 0 {
+		return ""
 	}
-	w.Flush()
-	if len(keys) > 0 {
-		for line := range strings.Lines(table.String()) {
-			fmt.Fprintln(b, strings.TrimRight(line, " \n"))
+	return aligned(func(w io.Writer) {
+		fmt.Fprintln(w, "  key\tstarts\tpeak\trate\ttightest use of the bucket")
+		for _, k := range keys {
+			name, tightest := printable(k.Key.String()), ""
+			if k.Key.Kind == limits.Global {
+				name = "run " + printable(k.Run)
+			}
+			if t := k.Tightest; t != nil {
+				tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From.Time)), t.From.Format(time.RFC3339Nano))
+			}
+			peak := ofCap(k.Peak, runner.KeyStats{Limit: k.Limit})
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, cmp.Or(k.Rate, "-"), tightest)
 		}
-	}
+	})
 }

@@ -201,7 +201,8 @@ func TestReadmeIsComplete(t *testing.T) {
 	for what, names := range map[string][]string{
 		"the field of a job file": jobFileFields(t),
 		"the field of a record":   recordFields(reflect.TypeFor[results.Record]()),
-		"the field of a summary":  summaryFields(t),
+		"the field of a summary":  jsonFields(t, "cmd"),
+		"the field of an audit":   jsonFields(t, "runner/audit"),
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
 		"the flag of each":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "each", "--help"),
 		"the flag of plan":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "plan", "--help"),
@@ -270,12 +271,11 @@ func recordFields(t reflect.Type) []string {
 	return names
 }
 
-// summaryFields are the names of the fields of the file of --summary, which is the
-// only JSON that cmd has.
-func summaryFields(t *testing.T) []string {
+// jsonFields are the names of the fields of all JSON that a package writes.
+func jsonFields(t *testing.T, pkg string) []string {
 	var names []string
 	for file, parsed := range sources(t) {
-		if path.Dir(file) != "cmd" {
+		if path.Dir(file) != pkg {
 			continue
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {

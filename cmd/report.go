@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,19 +152,18 @@ func waitsOf(w results.Waits) (list runner.Waits) {
 
 // hostTable has a line for each host: how long its attempts took.
 func hostTable(hosts []*report.Latency) string {
+	if len(hosts) == 0 {
+		return ""
+	}
 	slices.SortStableFunc(hosts, func(a, b *report.Latency) int { return cmp.Compare(b.Attempts, a.Attempts) })
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	if len(hosts) > 0 {
-		fmt.Fprintln(w, "  attempts on\t\thalf took\t90%\t99%\tlongest")
-	}
 	ms := func(ms float64) string { return brief(time.Duration(ms * 1e6)) }
-	for _, l := range hosts[:min(len(hosts), shownHosts)] {
-		fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\t%s\n", cut(printable(cmp.Or(l.Host, "no host")), keyWidth), l.Attempts, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.Max))
-	}
-	if more := len(hosts) - shownHosts; more > 0 {
-		fmt.Fprintf(w, "  and %s\n", many(int64(more), "more host"))
-	}
-	w.Flush()
-	return table.String()
+	return aligned(func(w io.Writer) {
+		fmt.Fprintln(w, "  attempts on\t\thalf took\t90%\t99%\tlongest")
+		for _, l := range hosts[:min(len(hosts), shownHosts)] {
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\t%s\n", cut(printable(cmp.Or(l.Host, "no host")), keyWidth), l.Attempts, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.Max))
+		}
+		if more := len(hosts) - shownHosts; more > 0 {
+			fmt.Fprintf(w, "  and %s\n", many(int64(more), "more host"))
+		}
+	})
 }

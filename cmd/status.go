@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,26 +146,24 @@ func statusTable(keys []limits.KeyStatus) string {
 	if len(keys) == 0 {
 		return "nothing is under way, waits or is paused, and every bucket is full\n"
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "key\tin use\twaiting\ttokens\tpaused until\tby")
-	for _, r := range statusRows(keys) {
-		inUse, tokens, paused := fmt.Sprint(r.InUse), "-", "-"
-		if r.Concurrency > 0 {
-			inUse += fmt.Sprintf("/%d", r.Concurrency)
+	return aligned(func(w io.Writer) {
+		fmt.Fprintln(w, "key\tin use\twaiting\ttokens\tpaused until\tby")
+		for _, r := range statusRows(keys) {
+			inUse, tokens, paused := fmt.Sprint(r.InUse), "-", "-"
+			if r.Concurrency > 0 {
+				inUse += fmt.Sprintf("/%d", r.Concurrency)
+			}
+			if r.Tokens != nil {
+				tokens = fmt.Sprintf("%.1f/%d, %s", *r.Tokens, r.Burst, r.Rate)
+			}
+			if !r.PausedUntil.IsZero() {
+				paused = r.PausedUntil.Local().Format(time.TimeOnly)
+			}
+			var by []string
+			for _, m := range r.Members {
+				by = append(by, m.Member)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), inUse, r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
 		}
-		if r.Tokens != nil {
-			tokens = fmt.Sprintf("%.1f/%d, %s", *r.Tokens, r.Burst, r.Rate)
-		}
-		if !r.PausedUntil.IsZero() {
-			paused = r.PausedUntil.Local().Format(time.TimeOnly)
-		}
-		var by []string
-		for _, m := range r.Members {
-			by = append(by, m.Member)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), inUse, r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
-	}
-	w.Flush()
-	return trimLines(b.String())
+	})
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"agentlimit/limits"
@@ -60,17 +60,8 @@ func writeDetails(b *strings.Builder, sum runner.Summary, troubles report.Troubl
 		fmt.Fprintf(b, "  and %d more kinds of trouble: see the results\n", more)
 	}
 	if len(sum.Keys) > 0 {
-		b.WriteString(trimLines(keyTable(sum.Keys, took)))
+		b.WriteString(keyTable(sum.Keys, took))
 	}
-}
-
-// trimLines takes away the blanks at the ends of lines.
-func trimLines(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
-	}
-	return b.String()
 }
 
 // tally counts the jobs that ended in some ways, such as "3 succeeded".
@@ -117,22 +108,20 @@ func keyTable(keys []runner.KeyStats, took time.Duration) string {
 	slices.SortStableFunc(keys, func(a, b runner.KeyStats) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started))
 	})
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tbusy\tjobs waited for")
-	var count [limits.Pair]int64
-	for _, k := range keys {
-		if count[k.Key.Kind]++; count[k.Key.Kind] <= shownKeys {
-			fmt.Fprintln(w, keyRow(k, took))
+	return aligned(func(w io.Writer) {
+		fmt.Fprintln(w, "  key\tstarts\tpeak\trate\tbusy\tjobs waited for")
+		var count [limits.Pair]int64
+		for _, k := range keys {
+			if count[k.Key.Kind]++; count[k.Key.Kind] <= shownKeys {
+				fmt.Fprintln(w, keyRow(k, took))
+			}
 		}
-	}
-	for kind, n := range count {
-		if more := n - shownKeys; more > 0 {
-			fmt.Fprintf(w, "  and %s\n", many(more, "more "+limits.Kind(kind).String()))
+		for kind, n := range count {
+			if more := n - shownKeys; more > 0 {
+				fmt.Fprintf(w, "  and %s\n", many(more, "more "+limits.Kind(kind).String()))
+			}
 		}
-	}
-	w.Flush()
-	return table.String()
+	})
 }
 
 func keyRow(k runner.KeyStats, took time.Duration) string {

@@ -2,8 +2,10 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -35,6 +37,19 @@ func many(n int64, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// aligned returns lines with their cells, which end in tabs, below one another, and
+// without blanks at the ends.
+func aligned(lines func(io.Writer)) string {
+	var table, b strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	lines(w)
+	w.Flush()
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
+	}
+	return b.String()
 }
 
 // printable returns s without anything that a terminal would obey: names and

@@ -73,7 +73,7 @@ var expectFields = []field[Expect]{
 }
 
 var outputFields = []field[Output]{
-	{"inline", func(d *decoder, o *Output, n *node) { o.Inline = parse(d, n, parseSize) }},
+	{"inline", func(d *decoder, o *Output, n *node) { o.Inline = parse(d, n, parseInline) }},
 	{"save", func(d *decoder, o *Output, n *node) { o.Save = d.filePath(n, forPath) }},
 }
 

@@ -191,6 +191,17 @@ func parseSize(s string) (int64, error) {
 	return 0, errors.New("want a size, such as 64KiB, 1MB or a number of bytes")
 }
 
+// maxInline bounds what is kept of a stream, as readers of records do.
+const maxInline = 8 << 20
+
+func parseInline(s string) (int64, error) {
+	size, err := parseSize(s)
+	if err == nil && size > maxInline {
+		err = errors.New("want up to 8MiB: output.save takes more")
+	}
+	return size, err
+}
+
 // parseStatus reads a status, such as 404, or a class of them, such as 2xx.
 func parseStatus(s string) (StatusRange, error) {
 	class, isClass := strings.CutSuffix(s, "xx")

@@ -70,6 +70,7 @@ func TestRefused(t *testing.T) {
 		{"a number out of range", job(`retry: {attempts: 0}, ` + get), `jobs.yaml:3:22: jobs[0].retry.attempts: "0": want a whole number from 1 to 1000`},
 		{"a switch that is not true or false", job(`retry: {idempotent: yes}, ` + get), `jobs.yaml:3:24: jobs[0].retry.idempotent: "yes": want true or false`},
 		{"a multiplier below 1", job(`retry: {backoff: {multiplier: 0.5}}, ` + get), `jobs.yaml:3:34: jobs[0].retry.backoff.multiplier: "0.5": want a number from 1 to 1000`},
+		{"more than a record may hold", job(`output: {inline: 9MiB}, ` + get), `jobs.yaml:3:21: jobs[0].output.inline: "9MiB": want up to 8MiB: output.save takes more`},
 		{"a size without end", job(`output: {inline: 64XB}, ` + get), `jobs.yaml:3:21: jobs[0].output.inline: "64XB": want a size, such as 64KiB, 1MB or a number of bytes`},
 		{"a status that is none", job(`expect: {status: [6xx]}, ` + get), `jobs.yaml:3:22: jobs[0].expect.status[0]: "6xx": want a status from 100 to 599 or a class, such as 2xx`},
 		{"a broken pattern", job(`expect: {body_matches: "("}, ` + get), `jobs.yaml:3:27: jobs[0].expect.body_matches: "(": want a regular expression: missing closing ): ` + "`(`"},

@@ -6,6 +6,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
@@ -34,11 +35,14 @@ type Spec struct {
 	// admit: another process may admit an attempt before it is told.
 	PauseLag time.Duration
 
+	// KeysOnly asks for the keys alone: nothing is kept of jobs, and no breach is found.
+	KeysOnly bool
+
 	// Watch, if it is not nil, is told what was under way on each key but pairs: at
 	// each admission, with the tokens it spent, and at each end. All of one key
 	// comes in the order of time, and the global cap's before any other. Of k, Peak
 	// and Tightest are not known yet.
-	Watch func(k *KeyReport, at limits.Time, underWay int, spent int64)
+	Watch func(k *KeyReport, at limits.Time, underWay, spent int64)
 }
 
 // Report is what an audit found.
@@ -51,18 +55,23 @@ type Report struct {
 
 // KeyReport is how close a key came to its limit.
 type KeyReport struct {
-	Key      limits.Key // Global with the run as its name for the cap of one run
-	Limit    limits.Limit
-	Started  int    // attempts
-	Peak     int    // most attempts under way at once
-	Tightest Window // where the bucket had least left, the first such; zero without a rate
+	Key         limits.Key   `json:"key"` // Global with the run as its name for the cap of one run
+	Run         string       `json:"run,omitempty"`
+	Limit       limits.Limit `json:"-"`
+	Concurrency int64        `json:"concurrency,omitempty"` // of Limit, as are
+	Rate        string       `json:"rate,omitempty"`
+	Burst       int64        `json:"burst,omitempty"`
+	Started     int64        `json:"started"`            // attempts
+	Peak        int64        `json:"peak"`               // most attempts under way at once
+	Tightest    *Window      `json:"tightest,omitempty"` // where the bucket had least left, the first such; nil without a rate
 }
 
 // Window is a stretch of time, both ends included, and the tokens spent in it.
 type Window struct {
-	From, To limits.Time
-	Spent    int64
-	Allowed  int64 // burst and what refills within the window, in whole tokens
+	From    results.Time `json:"from"`
+	To      results.Time `json:"to"`
+	Spent   int64        `json:"spent"`
+	Allowed int64        `json:"allowed"` // burst and what refills within the window, in whole tokens
 }
 
 // Kind says what was broken.
@@ -96,7 +105,7 @@ type Violation struct {
 // which it ended; a bucket's windows are compared in whole numbers, without
 // tolerance. Records that cannot be read are violations.
 func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
-	b := &book{spec: spec, ledgers: make(map[limits.Key]*ledger)}
+	b := &book{spec: spec, seed: maphash.MakeSeed(), ledgers: make(map[limits.Key]*ledger), runs: make(map[string]int32)}
 	for r, err := range records {
 		if err != nil {
 			b.report(Violation{Kind: Damaged, Message: err.Error()})
@@ -107,17 +116,21 @@ func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
 	for _, key := range slices.SortedFunc(maps.Keys(b.ledgers), limits.Key.Compare) {
 		b.judge(key, b.ledgers[key])
 	}
-	b.judgeJobs(spec.Jobs)
-	b.judgeBad(spec.Bad)
+	if !spec.KeysOnly {
+		b.judgeJobs(spec.Jobs)
+		b.judgeBad(spec.Bad)
+	}
 	return b.found
 }
 
 // book gathers from records what is to be judged.
 type book struct {
 	spec    Spec
+	seed    maphash.Seed
 	ledgers map[limits.Key]*ledger
-	ids     []string // of the job, by record
-	endings []ending
+	runs    map[string]int32 // their numbers
+	endings []ending         // by record, until the keys are judged
+	dear    []int64          // costs that a spell has no room for
 	found   Report
 }
 
@@ -127,11 +140,28 @@ type ledger struct {
 	pauses []pause
 }
 
-// spell is the time an attempt was under way, and what it paid.
+// spell is the time an attempt was under way, and what it paid. There are some of them
+// for each attempt.
 type spell struct {
 	from, to limits.Time
-	cost     int64
+	paid     int32 // tokens; below zero: -1 - the index of a dear one
 	job      int32 // index of its record
+}
+
+// pay has s cost so many tokens.
+func (b *book) pay(s *spell, cost int64) {
+	if s.paid = int32(cost); int64(s.paid) != cost {
+		s.paid = int32(-1 - len(b.dear))
+		b.dear = append(b.dear, cost)
+	}
+}
+
+// cost returns what s paid.
+func (b *book) cost(s spell) int64 {
+	if s.paid < 0 {
+		return b.dear[-1-s.paid]
+	}
+	return int64(s.paid)
 }
 
 // pause is a time in which nothing may be admitted, both ends excluded.
@@ -140,7 +170,19 @@ type pause struct {
 	job         int32 // index of the record whose answer asked for it
 }
 
-func (b *book) report(v Violation) { b.found.Violations = append(b.found.Violations, v) }
+func (b *book) report(v Violation) {
+	if !b.spec.KeysOnly {
+		b.found.Violations = append(b.found.Violations, v)
+	}
+}
+
+// id returns the id of the job that a spell or a pause is of.
+func (b *book) id(job int32) string {
+	if b.spec.KeysOnly {
+		return ""
+	}
+	return b.endings[job].id
+}
 
 func (b *book) ledger(key limits.Key) *ledger {
 	l := b.ledgers[key]
@@ -152,10 +194,19 @@ func (b *book) ledger(key limits.Key) *ledger {
 }
 
 func (b *book) add(r *results.Record) {
+	job := int32(b.found.Records)
 	b.found.Records++
-	job := int32(len(b.ids))
-	b.ids = append(b.ids, r.ID)
-	b.endings = append(b.endings, ending{r.ID, r.Run, r.Hash, r.EndedAt.Limits(), r.Status})
+	if !b.spec.KeysOnly {
+		run, known := b.runs[r.Run]
+		if !known {
+			run = int32(len(b.runs))
+			b.runs[r.Run] = run
+		}
+		b.endings = append(b.endings, ending{
+			id: r.ID, hash: maphash.String(b.seed, r.Hash), at: r.EndedAt.Limits(), run: run,
+			succeeded: r.Status == results.Succeeded, invalid: r.Status == results.Invalid,
+		})
+	}
 	for i := range r.Attempts {
 		b.found.Attempts++
 		b.attempt(r, &r.Attempts[i], job)
@@ -176,17 +227,17 @@ func (b *book) attempt(r *results.Record, a *results.Attempt, job int32) {
 			Message: fmt.Sprintf("job %q was started %v after its deadline", r.ID, started.Sub(deadline))})
 	}
 	for key, cost := range a.Charge {
-		s.cost = max(0, cost)
+		b.pay(&s, max(0, cost))
 		b.enter(key, s)
 	}
-	s.cost = 0
+	s.paid = 0
 	host := cmp.Or(a.Host, r.Host)
 	b.unpaid(r, a, s, host)
 	b.enter(limits.Key{Kind: limits.Global, Name: r.Run}, s)
-	if host != "" && r.Account != "" {
+	if host != "" && r.Account != "" && !b.spec.KeysOnly { // it is judged for pauses only
 		b.enter(limits.PairKey(host, r.Account), s)
 	}
-	if h := a.Hint; h != nil && h.Key != nil {
+	if h := a.Hint; h != nil && h.Key != nil && !b.spec.KeysOnly {
 		l := b.ledger(*h.Key)
 		l.pauses = append(l.pauses, pause{s.to.Add(b.spec.PauseLag), h.Until.Limits(), job})
 	}

@@ -141,14 +141,14 @@ func TestOneTokenTooManyIsCaught(t *testing.T) {
 				continue
 			}
 			last := slices.IndexFunc(records, func(r results.Record) bool {
-				return r.Attempts[0].Charge[k.Key] > 0 && r.Attempts[0].AdmittedAt.Limits() == k.Tightest.To
+				return r.Attempts[0].Charge[k.Key] > 0 && r.Attempts[0].AdmittedAt.Limits() == k.Tightest.To.Limits()
 			})
 			charge := records[last].Attempts[0].Charge
 			more := k.Tightest.Allowed - k.Tightest.Spent + 1
 			charge[k.Key] += more
 			got := Check(each(records), Spec{Limits: limitOf})
 			charge[k.Key] -= more
-			if !slices.ContainsFunc(got.Violations, func(v Violation) bool { return v.Kind == Rate && v.Key == k.Key && v.At == k.Tightest.To }) {
+			if !slices.ContainsFunc(got.Violations, func(v Violation) bool { return v.Kind == Rate && v.Key == k.Key && v.At == k.Tightest.To.Limits() }) {
 				t.Errorf("seed %d: %d tokens more for %v in its tightest window %+v: Check = %v", seed, more, k.Key, k.Tightest, got.Violations)
 			}
 			charge[k.Key] += more - 1
@@ -392,9 +392,9 @@ func TestReportSaysHowCloseItWas(t *testing.T) {
 		try("d", 10*second, 11*second),
 	}
 	want := Report{Records: 4, Attempts: 4, Keys: []KeyReport{
-		{Key: limits.Key{Kind: limits.Global, Name: "r"}, Limit: limits.Limit{Concurrency: 5}, Started: 4, Peak: 2},
-		{Key: api, Limit: table[api], Started: 4, Peak: 2, Tightest: Window{From: start, To: start + 10, Spent: 4, Allowed: 4}},
-		{Key: teamB, Limit: table[teamB], Started: 2, Peak: 2},
+		{Key: limits.Key{Kind: limits.Global, Name: "r"}, Run: "r", Limit: limits.Limit{Concurrency: 5}, Concurrency: 5, Started: 4, Peak: 2},
+		{Key: api, Limit: table[api], Concurrency: 3, Rate: "20/s", Burst: 4, Started: 4, Peak: 2, Tightest: &Window{From: results.At(start), To: results.At(start + 10), Spent: 4, Allowed: 4}},
+		{Key: teamB, Limit: table[teamB], Concurrency: 2, Started: 2, Peak: 2},
 	}}
 	if diff := cmp.Diff(want, Check(each(records), Spec{Limits: limitOf})); diff != "" {
 		t.Errorf("Check (-want +got):\n%s", diff)
@@ -404,7 +404,7 @@ func TestReportSaysHowCloseItWas(t *testing.T) {
 func TestWatch(t *testing.T) {
 	records := []results.Record{try("a", 0, 9, cost(2)), try("b", 5, 5), try("c", 9, 12), try("d", 9, 11, account("b"))}
 	var got []string
-	Check(each(records), Spec{Limits: limitOf, Watch: func(k *KeyReport, at limits.Time, underWay int, spent int64) {
+	Check(each(records), Spec{Limits: limitOf, Watch: func(k *KeyReport, at limits.Time, underWay, spent int64) {
 		if k.Key.Kind != limits.Account {
 			got = append(got, fmt.Sprintf("%v of %d: %d: %d, %d tokens", k.Key, k.Started, at-start, underWay, spent))
 		}

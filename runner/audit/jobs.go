@@ -8,14 +8,15 @@ import (
 	"slices"
 
 	"agentlimit/limits"
-	"agentlimit/runner/results"
 )
 
 // ending is what tells whether a job ended once.
 type ending struct {
-	id, run, hash string
-	at            limits.Time
-	status        results.Status
+	id                 string
+	hash               uint64 // of its hash
+	at                 limits.Time
+	run                int32 // its number
+	succeeded, invalid bool
 }
 
 // judgeJobs looks for jobs that were lost, doubled or never asked for. Jobs may
@@ -39,7 +40,7 @@ func (b *book) judgeJobs(jobs iter.Seq[string]) {
 		for end = first; end < len(b.endings) && b.endings[end].id == b.endings[first].id; end++ {
 		}
 		e := b.endings[first]
-		if jobs != nil && !expected[first] && e.status != results.Invalid {
+		if jobs != nil && !expected[first] && !e.invalid {
 			b.report(Violation{Kind: Unexpected, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q is in no job file", e.id)})
 		}
 		b.judgeEndings(b.endings[first:end])
@@ -53,7 +54,7 @@ var placeInFile = regexp.MustCompile(`(:\d+){1,2}$`)
 func (b *book) judgeBad(places []string) {
 	have := make(map[string]int)
 	for _, e := range b.endings {
-		if e.status == results.Invalid {
+		if e.invalid {
 			have[placeInFile.FindString(e.id)]++
 		}
 	}
@@ -71,7 +72,7 @@ func (b *book) judgeEndings(list []ending) {
 	if len(list) == 1 {
 		return
 	}
-	runs := make(map[string]bool)
+	runs := make(map[int32]bool)
 	var done *ending
 	for i, e := range list {
 		switch {
@@ -81,7 +82,7 @@ func (b *book) judgeEndings(list []ending) {
 			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q was taken up again after it had succeeded", e.id)})
 		}
 		runs[e.run] = true
-		if e.status == results.Succeeded {
+		if e.succeeded {
 			done = &list[i]
 		}
 	}

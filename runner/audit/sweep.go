@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"agentlimit/limits"
+	"agentlimit/runner/results"
 )
 
 // judge sweeps over what happened on one key.
@@ -18,11 +19,14 @@ func (b *book) judge(key limits.Key, l *ledger) {
 	if key.Kind == limits.Pair || len(l.spells) == 0 {
 		return
 	}
-	k := KeyReport{Key: key, Started: len(l.spells)}
+	k := KeyReport{Key: key, Started: int64(len(l.spells))}
 	if key.Kind == limits.Global {
-		k.Limit.Concurrency = b.spec.Limits(limits.Key{}).Concurrency
+		k.Run, k.Limit.Concurrency = key.Name, b.spec.Limits(limits.Key{}).Concurrency
 	} else {
 		k.Limit = b.spec.Limits(key)
+	}
+	if k.Concurrency, k.Burst = k.Limit.Concurrency, k.Limit.Burst; k.Limit.Rate.Per > 0 {
+		k.Rate = k.Limit.Rate.String()
 	}
 	b.judgePermits(&k, l.spells)
 	if k.Limit.Rate.Per > 0 {
@@ -42,7 +46,7 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 		}
 	}
 	slices.Sort(ends)
-	open, most := 0, int(k.Limit.Concurrency)
+	open, most := int64(0), k.Limit.Concurrency
 	closeUntil := func(now limits.Time) {
 		for ; len(ends) > 0 && ends[0] <= now; ends = ends[1:] {
 			open--
@@ -54,11 +58,11 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 		if open+1 > k.Peak {
 			k.Peak = open + 1
 			if most > 0 && k.Peak == most+1 {
-				b.report(Violation{Kind: Concurrency, Key: k.Key, Job: b.ids[s.job], At: s.from,
-					Message: fmt.Sprintf("%v: %d under way where %d may be, when job %q was admitted", k.Key, k.Peak, most, b.ids[s.job])})
+				b.report(Violation{Kind: Concurrency, Key: k.Key, Job: b.id(s.job), At: s.from,
+					Message: fmt.Sprintf("%v: %d under way where %d may be, when job %q was admitted", k.Key, k.Peak, most, b.id(s.job))})
 			}
 		}
-		b.watch(k, s.from, open+1, s.cost)
+		b.watch(k, s.from, open+1, b.cost(s))
 		if s.to > s.from {
 			open++
 		} else {
@@ -68,7 +72,7 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 	closeUntil(limits.Never)
 }
 
-func (b *book) watch(k *KeyReport, at limits.Time, underWay int, spent int64) {
+func (b *book) watch(k *KeyReport, at limits.Time, underWay, spent int64) {
 	if b.spec.Watch != nil {
 		b.spec.Watch(k, at, underWay, spent)
 	}
@@ -84,7 +88,8 @@ func (b *book) judgeBucket(k *KeyReport, spells []spell) {
 	var debt, spent, worst int64
 	var from, last limits.Time
 	for _, s := range spells {
-		if s.cost == 0 {
+		cost := b.cost(s)
+		if cost == 0 {
 			continue
 		}
 		if elapsed := int64(s.from - last); elapsed > (debt-1)/rate.Tokens {
@@ -93,16 +98,16 @@ func (b *book) judgeBucket(k *KeyReport, spells []spell) {
 			debt -= elapsed * rate.Tokens
 		}
 		last = s.from
-		spent = add(spent, s.cost, 1)
-		debt = add(debt, s.cost, rate.Per)
+		spent = add(spent, cost, 1)
+		debt = add(debt, cost, rate.Per)
 		if debt <= worst {
 			continue
 		}
-		k.Tightest = Window{From: from, To: s.from, Spent: spent, Allowed: spent + floorDiv(burst-debt, rate.Per)}
+		k.Tightest = &Window{From: results.At(from), To: results.At(s.from), Spent: spent, Allowed: spent + floorDiv(burst-debt, rate.Per)}
 		if worst <= burst && debt > burst {
-			b.report(Violation{Kind: Rate, Key: k.Key, Job: b.ids[s.job], At: s.from,
+			b.report(Violation{Kind: Rate, Key: k.Key, Job: b.id(s.job), At: s.from,
 				Message: fmt.Sprintf("%v: %d tokens spent within %v where %d may be, the last by job %q",
-					k.Key, spent, s.from.Sub(from), k.Tightest.Allowed, b.ids[s.job])})
+					k.Key, spent, s.from.Sub(from), k.Tightest.Allowed, b.id(s.job))})
 		}
 		worst = debt
 	}
@@ -120,9 +125,9 @@ func (b *book) judgePauses(key limits.Key, l *ledger) {
 			}
 		}
 		if s.from < longest.until {
-			b.report(Violation{Kind: Paused, Key: key, Job: b.ids[s.job], At: s.from,
+			b.report(Violation{Kind: Paused, Key: key, Job: b.id(s.job), At: s.from,
 				Message: fmt.Sprintf("%v: job %q was admitted %v before the end of the pause that job %q was asked for",
-					key, b.ids[s.job], longest.until.Sub(s.from), b.ids[longest.job])})
+					key, b.id(s.job), longest.until.Sub(s.from), b.id(longest.job))})
 			return
 		}
 	}

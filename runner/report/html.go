@@ -142,7 +142,7 @@ func (p *page) spreads() {
 type jobRow struct {
 	ID, Host, Account, Start, Took, Reason string
 	Status                                 results.Status
-	Attempts                               int
+	Attempts                               int32
 }
 
 // pageOrder is the order of the jobs in the table.
@@ -159,13 +159,13 @@ func (p *page) rows() {
 	}
 	slices.SortFunc(all, func(a, b *job) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(pageOrder, a.status), slices.Index(pageOrder, b.status)),
+			cmp.Compare(slices.Index(pageOrder, p.status(a)), slices.Index(pageOrder, p.status(b))),
 			cmp.Compare(b.took, a.took), cmp.Compare(a.id, b.id))
 	})
 	left := make(map[results.Status]int64)
 	trouble, slow, slowest := pageTrouble, pageSlow, pageSlowest
 	for _, j := range all {
-		row := jobRow{ID: name(j.id), Host: name(j.host), Account: name(j.account), Status: j.status, Attempts: j.attempts}
+		row := jobRow{ID: name(j.id), Host: name(p.names[j.host]), Account: name(p.names[j.account]), Status: p.status(j), Attempts: j.attempts}
 		room := &trouble
 		if j.trouble != nil {
 			row.Reason = j.trouble.Why()
@@ -178,14 +178,14 @@ func (p *page) rows() {
 			size += len(template.HTMLEscapeString(s))
 		}
 		if *room -= size; *room < 0 || slowest < 0 {
-			left[j.status]++
+			left[p.status(j)]++
 			continue
 		}
 		if j.attempts > 0 {
 			row.Start, row.Took = clock(results.At(j.started)), took(j.took.Seconds()*1e3)
 		}
-		if !slices.Contains(p.Words, j.status) {
-			p.Words = append(p.Words, j.status)
+		if !slices.Contains(p.Words, p.status(j)) {
+			p.Words = append(p.Words, p.status(j))
 		}
 		p.Jobs = append(p.Jobs, row)
 	}

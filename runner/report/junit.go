@@ -18,20 +18,33 @@ type junitSuites struct {
 }
 
 type junitSuite struct {
-	Name       string      `xml:"name,attr"`
-	Package    string      `xml:"package,attr"`
-	ID         int         `xml:"id,attr"`
-	Hostname   string      `xml:"hostname,attr"`
-	Timestamp  string      `xml:"timestamp,attr"` // UTC, though it may not say so
-	Time       string      `xml:"time,attr"`      // seconds, as all times here
-	Tests      int64       `xml:"tests,attr"`
-	Failures   int64       `xml:"failures,attr"`
-	Errors     int64       `xml:"errors,attr"`
-	Skipped    int64       `xml:"skipped,attr"`
-	Properties struct{}    `xml:"properties"`
-	Cases      []junitCase `xml:"testcase"`
-	Out        string      `xml:"system-out"`
-	Err        string      `xml:"system-err"`
+	Name       string     `xml:"name,attr"`
+	Package    string     `xml:"package,attr"`
+	ID         int        `xml:"id,attr"`
+	Hostname   string     `xml:"hostname,attr"`
+	Timestamp  string     `xml:"timestamp,attr"` // UTC, though it may not say so
+	Time       string     `xml:"time,attr"`      // seconds, as all times here
+	Tests      int64      `xml:"tests,attr"`
+	Failures   int64      `xml:"failures,attr"`
+	Errors     int64      `xml:"errors,attr"`
+	Skipped    int64      `xml:"skipped,attr"`
+	Properties struct{}   `xml:"properties"`
+	Cases      junitCases `xml:"testcase"`
+	Out        string     `xml:"system-out"`
+	Err        string     `xml:"system-err"`
+}
+
+// junitCases are the jobs of a report, each made a case when its turn comes.
+type junitCases struct{ *Report }
+
+// MarshalXML writes an element for each job.
+func (c junitCases) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
+	for i := range c.jobs {
+		if err := e.EncodeElement(c.caseOf(&c.jobs[i]), start); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type junitCase struct {
@@ -57,21 +70,7 @@ func (r *Report) JUnit(w io.Writer) error {
 		Timestamp: r.StartedAt.UTC().Format("2006-01-02T15:04:05"), Time: junitSeconds(time.Duration(r.Took * 1e6)),
 		Tests: r.Jobs, Failures: n[results.Failed], Skipped: n[results.Deferred],
 		Errors: r.Jobs - n[results.Succeeded] - n[results.Failed] - n[results.Deferred],
-	}
-	for _, j := range r.jobs {
-		c := junitCase{Name: j.id, Class: cmp.Or(j.host, "no host"), Time: junitSeconds(j.took)}
-		if j.trouble != nil {
-			cause := &junitCause{j.trouble.Kind, j.trouble.Why()}
-			switch j.status {
-			case results.Failed:
-				c.Failure = cause
-			case results.Deferred:
-				c.Skipped = cause
-			default:
-				c.Error = cause
-			}
-		}
-		suite.Cases = append(suite.Cases, c)
+		Cases:  junitCases{r},
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -79,6 +78,22 @@ func (r *Report) JUnit(w io.Writer) error {
 	lines := xml.NewEncoder(w)
 	lines.Indent("", "  ")
 	return lines.Encode(junitSuites{Suite: suite})
+}
+
+func (r *Report) caseOf(j *job) junitCase {
+	c := junitCase{Name: j.id, Class: cmp.Or(r.names[j.host], "no host"), Time: junitSeconds(j.took)}
+	if j.trouble != nil {
+		cause := &junitCause{j.trouble.Kind, j.trouble.Why()}
+		switch r.status(j) {
+		case results.Failed:
+			c.Failure = cause
+		case results.Deferred:
+			c.Skipped = cause
+		default:
+			c.Error = cause
+		}
+	}
+	return c
 }
 
 func junitSeconds(d time.Duration) string {

@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"hash/maphash"
 	"io"
 	"iter"
 	"slices"
@@ -44,7 +45,8 @@ type Report struct {
 	Hosts     []*Latency               `json:"hosts"` // by name
 	Pauses    []Pause                  `json:"pauses"`
 
-	jobs  []job // in the order in which they were met
+	jobs  []job    // in the order in which they were met
+	names []string // of hosts, accounts and statuses
 	axis  axis
 	lines []*line // of the keys that are drawn
 	known bool    // the limits are
@@ -52,27 +54,11 @@ type Report struct {
 
 // Key is what one key was used for.
 type Key struct {
-	Key         limits.Key    `json:"key"`
-	Limit       limits.Limit  `json:"-"` // zero if it is unknown
-	Concurrency int64         `json:"concurrency,omitempty"`
-	Rate        string        `json:"rate,omitempty"`
-	Burst       int64         `json:"burst,omitempty"`
-	Started     int64         `json:"started"` // attempts
-	Peak        int64         `json:"peak"`    // most under way at once
-	Tightest    *Window       `json:"tightest,omitempty"`
-	Waited      results.Waits `json:"waited"` // of the attempts started
+	audit.KeyReport
+	Waited results.Waits `json:"waited"` // of the attempts started
 
 	Held  time.Duration `json:"-"` // for which attempts had its permits, added up
 	Spent int64         `json:"-"` // tokens
-}
-
-// Window is the stretch of time, both ends included, in which a bucket was nearest
-// to its limit.
-type Window struct {
-	From    results.Time `json:"from"`
-	To      results.Time `json:"to"`
-	Spent   int64        `json:"spent"`   // tokens
-	Allowed int64        `json:"allowed"` // burst, and what refills
 }
 
 // Pause is a time in which a key admits nothing, as services asked.
@@ -82,15 +68,18 @@ type Pause struct {
 	Until results.Time `json:"until"`
 }
 
-// job is how a job ended, by its newest record.
+// job is how a job ended, by its newest record. There may be millions.
 type job struct {
-	id, host, account string
-	status            results.Status
-	started, ended    limits.Time // the first start; zero without an attempt
-	took              time.Duration
-	attempts          int
-	trouble           *Trouble // nil: it succeeded
+	id             string
+	trouble        *Trouble    // nil: it succeeded
+	started, ended limits.Time // the first start; zero without an attempt
+	took           time.Duration
+	attempts       int32
+
+	host, account, status int32 // of the names
 }
+
+func (r *Report) status(j *job) results.Status { return results.Status(r.names[j.status]) }
 
 // statuses in the order in which they are told.
 var statuses = []results.Status{
@@ -105,7 +94,7 @@ func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 			V: 1, Title: o.Title, Forecast: o.Forecast, known: o.Limits != nil,
 			Troubles: Troubles{}, Keys: []*Key{}, Hosts: []*Latency{}, Pauses: []Pause{}, // in JSON no list is null
 		},
-		newest: make(map[string]int), names: make(map[string]string), runs: make(map[string]*span),
+		newest: make(map[uint64]int32), seed: maphash.MakeSeed(), numbers: make(map[string]int32), runs: make(map[string]*span),
 		keys: make(map[limits.Key]*Key), hosts: make(map[string]*Latency), pauses: make(map[limits.Key][]span),
 	}
 	var failed error
@@ -121,7 +110,8 @@ func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 		}
 		g.layTimes()
 	}, audit.Spec{
-		Watch: g.watch,
+		KeysOnly: true,
+		Watch:    g.watch,
 		Limits: func(key limits.Key) limits.Limit {
 			if o.Limits == nil || key == (limits.Key{}) && len(g.runs) > 1 { // each has a cap of its own
 				return limits.Limit{}
@@ -139,12 +129,13 @@ func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 // gatherer fills a report.
 type gatherer struct {
 	*Report
-	newest map[string]int    // by id: index in jobs
-	names  map[string]string // so that each is in memory once
-	runs   map[string]*span
-	keys   map[limits.Key]*Key
-	hosts  map[string]*Latency
-	pauses map[limits.Key][]span
+	newest  map[uint64]int32 // by hash of the id: index in jobs
+	seed    maphash.Seed
+	numbers map[string]int32 // of names, each of which is in memory once
+	runs    map[string]*span
+	keys    map[limits.Key]*Key
+	hosts   map[string]*Latency
+	pauses  map[limits.Key][]span
 
 	swept *audit.KeyReport // the key that is told of, and
 	line  *line            // where it is drawn; nil: it is not
@@ -159,8 +150,11 @@ func (g *gatherer) add(r *results.Record) {
 	at.hold(r.QueuedAt.Limits())
 	at.hold(r.EndedAt.Limits())
 	j := job{
-		id: r.ID, host: g.name(r.Host), account: g.name(r.Account),
-		status: r.Status, ended: r.EndedAt.Limits(), attempts: len(r.Attempts), trouble: TroubleOf(r, r.ID),
+		id: r.ID, host: g.number(r.Host), account: g.number(r.Account), status: g.number(string(r.Status)),
+		ended: r.EndedAt.Limits(), attempts: int32(len(r.Attempts)), trouble: TroubleOf(r, r.ID),
+	}
+	if t := j.trouble; t != nil {
+		t.Reason, t.Said = g.name(t.Reason), g.name(t.Said) // of many jobs the same
 	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
@@ -172,10 +166,11 @@ func (g *gatherer) add(r *results.Record) {
 		}
 		j.took = a.EndedAt.Limits().Sub(j.started)
 	}
-	old, known := g.newest[r.ID]
+	id := maphash.String(g.seed, r.ID)
+	old, known := g.newest[id]
 	switch {
 	case !known:
-		g.newest[r.ID] = len(g.jobs)
+		g.newest[id] = int32(len(g.jobs))
 		g.jobs = append(g.jobs, j)
 	case j.ended >= g.jobs[old].ended:
 		g.jobs[old] = j
@@ -206,19 +201,22 @@ func (g *gatherer) attempt(r *results.Record, a *results.Attempt) {
 func (g *gatherer) key(key limits.Key) *Key {
 	k := g.keys[key]
 	if k == nil {
-		k = &Key{Key: key}
+		k = new(Key)
 		g.keys[key] = k
 	}
 	return k
 }
 
-func (g *gatherer) name(s string) string {
-	if known, found := g.names[s]; found {
-		return known
+func (g *gatherer) number(s string) int32 {
+	n, found := g.numbers[s]
+	if !found {
+		n = int32(len(g.names))
+		g.numbers[s], g.names = n, append(g.names, s)
 	}
-	g.names[s] = s
-	return s
+	return n
 }
+
+func (g *gatherer) name(s string) string { return g.names[g.number(s)] }
 
 // finish adds up what has been gathered, and what the audit found.
 func (g *gatherer) finish(found audit.Report) {
@@ -228,20 +226,13 @@ func (g *gatherer) finish(found audit.Report) {
 		g.Statuses[s] = 0
 	}
 	for _, j := range g.jobs {
-		g.Statuses[j.status]++
+		g.Statuses[g.status(&j)]++
 		g.Troubles.Add(j.trouble)
 	}
 	slices.SortStableFunc(g.Troubles, func(a, b *Trouble) int { return cmp.Compare(b.Jobs, a.Jobs) })
 	for _, f := range found.Keys {
 		k := g.key(f.Key)
-		k.Limit, k.Concurrency, k.Burst = f.Limit, f.Limit.Concurrency, f.Limit.Burst
-		k.Started, k.Peak = int64(f.Started), int64(f.Peak)
-		if f.Limit.Rate != (limits.Rate{}) {
-			k.Rate = f.Limit.Rate.String()
-		}
-		if w := f.Tightest; w.Spent > 0 {
-			k.Tightest = &Window{results.At(w.From), results.At(w.To), w.Spent, w.Allowed}
-		}
+		k.KeyReport = f
 		if k.Key.Kind == limits.Global {
 			k.Waited = g.Waited
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	"agentlimit/limits"
+	"agentlimit/runner/audit"
 	"agentlimit/runner/results"
 )
 
@@ -56,16 +57,16 @@ func reportOf(t *testing.T, records ...results.Record) *Report {
 
 func TestNew(t *testing.T) {
 	day := began + 24*3600*second
-	one := &Window{results.At(began), results.At(began), 1, 10}
+	one := &audit.Window{From: results.At(began), To: results.At(began), Spent: 1, Allowed: 10}
 	want := &Report{
 		V: 1, Title: "told", Runs: 2, StartedAt: results.At(began), EndedAt: results.At(day + 300*ms), Took: 500, Jobs: 3, Attempts: 3,
 		Statuses: map[results.Status]int64{"succeeded": 2, "deferred": 1, "failed": 0, "unknown": 0, "interrupted": 0, "invalid": 0},
 		Waited:   results.Waits{Total: 2, Host: 2},
 		Troubles: Troubles{{Kind: "deferred", Jobs: 1, First: "late", Reason: "host rare.example.com: no token before the deadline", RetryAt: results.At(began + 9*second)}},
 		Keys: []*Key{
-			{Started: 3, Peak: 2, Waited: results.Waits{Total: 2, Host: 2}},
-			{Key: rare, Limit: limitOf(rare), Concurrency: 4, Rate: "25/s", Burst: 10, Started: 3, Peak: 2, Tightest: one, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
-			{Key: teamA, Started: 3, Peak: 2, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
+			{KeyReport: audit.KeyReport{Started: 3, Peak: 2}, Waited: results.Waits{Total: 2, Host: 2}},
+			{KeyReport: audit.KeyReport{Key: rare, Limit: limitOf(rare), Concurrency: 4, Rate: "25/s", Burst: 10, Started: 3, Peak: 2, Tightest: one}, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
+			{KeyReport: audit.KeyReport{Key: teamA, Started: 3, Peak: 2}, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
 		},
 		Hosts:  []*Latency{{Host: rare.Name, Attempts: 3, P50: 100, P90: 300, P99: 300, Max: 300}},
 		Pauses: []Pause{{rare, results.At(day + 300*ms), results.At(day + 400*ms)}},

@@ -67,13 +67,13 @@ func (a axis) at(t limits.Time) float64 {
 // line is what happened on one key, over time.
 type line struct {
 	key     limits.Key
-	started int
+	started int64
 	most    [bins]int64   // under way at once
 	mean    [bins]float64 // under way
 	spent   [bars]int64   // tokens
 
 	last     float64 // bins up to now
-	underWay int
+	underWay int64
 }
 
 // layTimes is called once all records are read: only now is it known which time
@@ -106,7 +106,7 @@ func (g *gatherer) layTimes() {
 }
 
 // watch draws one step of the sweep over a key.
-func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay int, spent int64) {
+func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay, spent int64) {
 	if k != g.swept {
 		g.swept, g.line = k, g.lineOf(k)
 	}
@@ -117,11 +117,11 @@ func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay int, spent
 	now := g.axis.at(at) * bins
 	for i := int(l.last); i < bins && float64(i) < now && l.underWay > 0; i++ {
 		l.mean[i] += float64(l.underWay) * (min(now, float64(i+1)) - max(l.last, float64(i)))
-		l.most[i] = max(l.most[i], int64(l.underWay))
+		l.most[i] = max(l.most[i], l.underWay)
 	}
 	l.last, l.underWay = now, underWay
 	bin := min(int(now), bins-1)
-	l.most[bin] = max(l.most[bin], int64(underWay))
+	l.most[bin] = max(l.most[bin], underWay)
 	l.spent[bin*bars/bins] += spent
 }
 

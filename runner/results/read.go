@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,18 +19,22 @@ const (
 	recordStart = `{"v":1,`
 )
 
+// maxLine bounds a line: up to 8 MiB are kept of each of two streams, of which a byte
+// may be written as six, and there is the rest.
+const maxLine = 128 << 20
+
 // ErrTorn is the error of a last line that a crash cut off in the middle.
 var ErrTorn = errors.New("cut off in the middle")
 
 // Read returns the records of a results file in the order in which they were
-// written. A line of any length that is no record comes as an error that names
+// written. A line that is no record, or longer than any, comes as an error that names
 // its number, with a zero Record, and the next line follows; the last line comes
 // as [ErrTorn] if it was cut off, and as a record if only its newline is missing.
 // Blank lines are passed over. An error of r ends the sequence. Unknown fields
 // are ignored.
 func Read(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		lines := bufio.NewReaderSize(r, 64<<10)
+		lines := bufio.NewReaderSize(r, window)
 		var line []byte
 		var end error
 		for number := 1; end == nil; number++ {
@@ -48,12 +53,20 @@ func Read(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
+// window is how much is read at once.
+const window = 64 << 10
+
 // appendLine appends the next line of r to line, up to its newline or, with
-// io.EOF, up to the end.
+// io.EOF, up to the end. Of one that is too long only enough is kept to tell.
 func appendLine(line []byte, r *bufio.Reader) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
+		if len(line) <= maxLine {
+			if len(line) > 1<<20 { // once; what is not written to takes no memory
+				line = slices.Grow(line, maxLine+window-len(line))
+			}
+			line = append(line, part...)
+		}
 		if err != bufio.ErrBufferFull {
 			return line, err
 		}
@@ -65,6 +78,9 @@ func appendLine(line []byte, r *bufio.Reader) ([]byte, error) {
 func decode(line []byte, end error) (Record, error) {
 	if end != nil && end != io.EOF {
 		return Record{}, end
+	}
+	if len(line) > maxLine {
+		return Record{}, fmt.Errorf("a line of over %d MiB: want a record", maxLine>>20)
 	}
 	var r Record
 	err := json.Unmarshal(line, &r)

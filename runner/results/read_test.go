@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,32 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReadLongLines has a line that is longer than any record, which is not kept.
+func TestReadLongLines(t *testing.T) {
+	const a = `{"v":1,"id":"a"}` + "\n"
+	in := io.MultiReader(strings.NewReader(a+`{"v":1,"id":"`), io.LimitReader(xs{}, 1<<30), strings.NewReader("\"}\n"+a))
+	want := []string{"a", "bad: read results: line 2: a line of over 128 MiB: want a record", "a"}
+	if diff := cmp.Diff(want, lines(in)); diff != "" {
+		t.Errorf("Read (-want +got):\n%s", diff)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.Sys > 400e6 {
+		t.Errorf("Read took %d MB of memory", m.Sys/1e6)
+	}
+}
+
+// xs is text without end.
+type xs struct{}
+
+// Read fills b.
+func (xs) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
 }
 
 func TestReadEndsAtAnError(t *testing.T) {

@@ -35,20 +35,19 @@ func (t *tail) mend(size int64) (torn int64, err error) {
 	if begins, err := t.beginsWithRecord(); err != nil || !begins {
 		return 0, cmp.Or(err, errors.New("holds something else than results"))
 	}
-	last, err := t.lastLine(size)
-	if err != nil {
+	if t.end, err = t.lastLine(size); err != nil || t.end == size {
 		return 0, err
 	}
-	t.end = size - int64(len(last))
-	switch {
-	case len(last) == 0:
-		return 0, nil
-	case jsontext.Value(last).IsValid():
+	last := make([]byte, min(size-t.end, maxLine))
+	if _, err := t.file.ReadAt(last, t.end); err != nil {
+		return 0, err
+	}
+	if jsontext.Value(last).IsValid() {
 		t.end = size + 1
 		_, err := t.file.WriteAt([]byte("\n"), size)
 		return 0, err
 	}
-	return int64(len(last)), t.file.Truncate(t.end)
+	return size - t.end, t.file.Truncate(t.end)
 }
 
 // beginsWithRecord reports whether the file begins as each record does, as far
@@ -63,20 +62,19 @@ func (t *tail) beginsWithRecord() (bool, error) {
 	return bytes.HasPrefix(head, []byte(recordStart)) || bytes.HasPrefix([]byte(recordStart), head), nil
 }
 
-// lastLine returns what follows the last newline of a file of the given size.
-func (t *tail) lastLine(size int64) ([]byte, error) {
-	const step = 64 << 10
-	var line []byte
+// lastLine returns where what follows the last newline of a file of the given size
+// begins.
+func (t *tail) lastLine(size int64) (int64, error) {
+	chunk := make([]byte, window)
 	for at := size; at > 0; {
-		chunk := make([]byte, min(step, at))
+		chunk = chunk[:min(window, at)]
 		at -= int64(len(chunk))
 		if _, err := t.file.ReadAt(chunk, at); err != nil {
-			return nil, err
+			return 0, err
 		}
 		if i := bytes.LastIndexByte(chunk, '\n'); i >= 0 {
-			return append(chunk[i+1:], line...), nil
+			return at + int64(i) + 1, nil
 		}
-		line = append(chunk, line...)
 	}
-	return line, nil
+	return 0, nil
 }
