@@ -147,7 +147,6 @@ func TestKilledHolder(t *testing.T) {
 // TestKilledHolderAmongShortLives has a killed process's permit come back though nobody
 // stays for as long as a lease.
 func TestKilledHolderAmongShortLives(t *testing.T) {
-	t.Skip("reap takes the leases that are left for when anybody was heard of, so those who leave are forgotten, and extends the dead's")
 	s := newServer(t)
 	url := s.url(s.fresh())
 	p := holder(t, url, "hold")

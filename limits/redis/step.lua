@@ -1,6 +1,7 @@
 -- One step of one member: what it says, decided by the rule, and what is kept.
 --
---   {NS}               hash    epoch, run (of the server), learn (until when)
+--   {NS}               hash    epoch, run (of the server), learn (until when), heard
+--                              (about when anybody was heard of last)
 --   {NS}:leases        zset    members, by when their leases end
 --   {NS}:key:KEY       string  what is left of a key; gone when it is as new
 --   {NS}:member:NAME   hash    each claim it was granted, by ID; waiting; seq, reply
@@ -115,6 +116,8 @@ end
 
 -- Epoch and leases.
 
+local heard -- about when anybody was heard of last; nil: never
+
 local function extendAll()
   for _, name in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
     redis.call('ZADD', leases, now + request.ttl, name)
@@ -128,13 +131,14 @@ local function begin()
   now = request.now or time[1] * 1000000 + time[2]
   local info = redis.pcall('INFO', 'server')
   local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
-  local e = redis.call('HMGET', space, 'epoch', 'run', 'learn')
+  local e = redis.call('HMGET', space, 'epoch', 'run', 'learn', 'heard')
+  heard = e[4] and tonumber(e[4])
   if e[1] and e[2] == run then
     epoch, learnUntil = tonumber(e[1]), tonumber(e[3])
     return
   end
   epoch, learnUntil = now, now + request.learn
-  redis.call('HSET', space, 'epoch', epoch, 'run', run, 'learn', learnUntil)
+  redis.call('HSET', space, 'epoch', epoch, 'run', run, 'learn', learnUntil, 'heard', now)
   extendAll()
 end
 
@@ -153,12 +157,18 @@ local function depart(name)
   wake(m, true)
 end
 
--- reap ends members whose leases have ended. If nobody was heard of for long, it was
--- the server that was not there, and all are given time to come back.
+-- reap ends members whose leases have ended. Time in which nobody was heard of does
+-- not count: it may have been the server that was not there.
 local function reap()
-  local newest = redis.call('ZREVRANGE', leases, 0, 0, 'WITHSCORES')[2]
-  local heard = newest and newest - request.ttl or now
-  if now - heard > request.ttl / 2 or heard > now then extendAll() end
+  local silence = now - (heard or now)
+  if silence < 0 then
+    extendAll()
+  elseif silence > request.ttl / 2 then
+    for _, name in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
+      redis.call('ZINCRBY', leases, silence, name)
+    end
+  end
+  if not heard or silence < 0 or silence > request.ttl / 8 then redis.call('HSET', space, 'heard', now) end
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', '(' .. string.format('%.0f', now))) do
     if name ~= request.member then depart(name) end
   end
