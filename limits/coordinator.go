@@ -127,9 +127,6 @@ type Verdict struct {
 	// what buckets save, would allow it. Zero if only permits are missing: that
 	// depends on when others give them back.
 	At Time
-	// Earliest is when pauses and buckets would let the claim start, if nobody
-	// else took a token from now on: before it no start is possible.
-	Earliest Time
 }
 
 // Reply answers a [Batch]. Its slices are reused by the next Sync with it.

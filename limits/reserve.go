@@ -3,9 +3,10 @@ package limits
 // This file decides one claim: whether it may start, what the reserves keep from
 // it, and what it is to be known for if it has to wait.
 
-// blocked says what keeps the claim from starting now; Granted if nothing does.
-func (c *claim) blocked(now Time) Verdict {
-	v := Verdict{Earliest: now}
+// blocked says what keeps the claim from starting now (Granted if nothing does), and
+// before when no start is possible, even if nobody else took a token from now on.
+func (c *claim) blocked(now Time) (v Verdict, earliest Time) {
+	earliest = now
 	block := func(cause Cause, key Key, at Time) {
 		if v.Cause == Granted {
 			v.Cause, v.Key = cause, key
@@ -14,11 +15,11 @@ func (c *claim) blocked(now Time) Verdict {
 	}
 	if now > c.rank.Deadline {
 		block(TooLate, Key{}, 0)
-		return v
+		return v, now
 	}
 	if until, key := c.paused(); until > now {
 		block(Paused, key, until)
-		v.Earliest = until
+		earliest = until
 	}
 	for _, n := range c.needs {
 		if !n.permitFor(c, now) {
@@ -29,12 +30,12 @@ func (c *claim) blocked(now Time) Verdict {
 		if !n.hasCost() {
 			continue
 		}
-		v.Earliest = max(v.Earliest, n.bucket.Ready(n.limit, n.cost))
+		earliest = max(earliest, n.bucket.Ready(n.limit, n.cost))
 		if ready := n.readyFor(c, now); ready > now {
 			block(Tokens, n.key, ready)
 		}
 	}
-	return v
+	return v, earliest
 }
 
 // paused returns the longest pause of the claim's keys and its key.
@@ -179,7 +180,7 @@ func (c *claim) setAside(now Time) {
 
 // wait notes a refused claim where it is best-ranked: with the key whose
 // permits block it, or, if only time does, with each bucket it needs.
-func (c *claim) wait(v Verdict, k *keyState, now Time) {
+func (c *claim) wait(v Verdict, earliest Time, k *keyState, now Time) {
 	if c.cause, c.due = v.Cause, v.At; v.Cause == Permit {
 		c.due = now + away
 		if at, known := k.passed.of(c.member); !known || c.rank.Before(k.passed[at].rank) {
@@ -187,7 +188,7 @@ func (c *claim) wait(v Verdict, k *keyState, now Time) {
 		}
 		return
 	}
-	if v.Earliest > c.rank.Deadline || !c.permitted(now) {
+	if earliest > c.rank.Deadline || !c.permitted(now) {
 		return
 	}
 	for _, n := range c.needs {

@@ -143,16 +143,16 @@ func (s *State) answer(m *member, asked *Claim, before []Verdict, now Time, free
 	}
 	c := s.enter(m, asked, now)
 	if c.granted {
-		return Verdict{Earliest: now}
+		return Verdict{}
 	}
-	v := c.blocked(now)
+	v, earliest := c.blocked(now)
 	if v.Cause == Granted && !free {
 		v.Cause = Permit
 	}
 	if v.Cause == Granted {
 		c.take(now)
 	} else if v.Key != (Key{}) {
-		c.wait(v, s.keys[v.Key], now)
+		c.wait(v, earliest, s.keys[v.Key], now)
 	}
 	return v
 }

@@ -44,7 +44,7 @@ func TestStateTokenBucket(t *testing.T) {
 	}
 	fourth := limits.Batch{Claims: []limits.Claim{claim(4, 4, limit, host("h"))}}
 	got := sync(&s, second/4, fourth)[0]
-	want := limits.Verdict{Cause: limits.Tokens, Key: host("h"), At: second / 2, Earliest: second / 2}
+	want := limits.Verdict{Cause: limits.Tokens, Key: host("h"), At: second / 2}
 	if got != want {
 		t.Errorf("fourth at +0.25 s: %+v, want %+v", got, want)
 	}
@@ -108,7 +108,7 @@ func TestStateSavesForTheDear(t *testing.T) {
 	if got[0].Cause != limits.Tokens || got[0].At != 8*second {
 		t.Errorf("dear claim with 3 of 8 tokens: %+v, want it to wait until 8 s", got[0])
 	}
-	if got[1].Cause != limits.Tokens || got[1].Earliest != 3*second {
+	if got[1].Cause != limits.Tokens {
 		t.Errorf("cheap claim behind it: %+v, want it refused though its token is there", got[1])
 	}
 	got = sync(&s, 8*second, limits.Batch{Claims: []limits.Claim{dear, cheap}})

@@ -23,7 +23,6 @@ type MemberStatus struct {
 	// Waiting counts the claims that something is kept for: the first in rank, and
 	// not those behind it.
 	Waiting int64
-	Since   Time // when the longest-waiting lane last started a job; zero if none waits
 }
 
 // Status returns what there is to know, ordered by key.
@@ -67,10 +66,7 @@ func (s *State) Status(now Time) []KeyStatus {
 func (m *MemberStatus) count(c *claim) {
 	if c.granted {
 		m.InUse++
-		return
+	} else {
+		m.Waiting++
 	}
-	if m.Waiting == 0 || c.rank.Since < m.Since {
-		m.Since = c.rank.Since
-	}
-	m.Waiting++
 }

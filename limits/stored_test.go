@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 	})
 	want := []limits.KeyStatus{
 		{Key: host("h"), Limit: limit, InUse: 1, Bucket: limits.Bucket{Level: 1e6}, Members: []limits.MemberStatus{
-			{Member: "a", InUse: 1}, {Member: "b", Waiting: 1, Since: 5},
+			{Member: "a", InUse: 1}, {Member: "b", Waiting: 1},
 		}},
 		{Key: limits.PairKey("h", "x"), Pause: second},
 	}

@@ -91,48 +91,45 @@ func (t *Table) Check(key Key) error {
 
 // whole returns the limit of a key for all shards together.
 func (t *Table) whole(key Key) Limit {
-	var l Limit
-	burstSet := false
-	t.each(key, func(e Entry, first *[3]bool) {
-		if e.Concurrency.Set && !first[0] {
-			first[0], l.Concurrency = true, e.Concurrency.Value
-		}
-		if e.Rate.Set && !first[1] {
-			first[1], l.Rate = true, e.Rate.Value
-		}
-		if e.Burst.Set && !first[2] {
-			first[2], l.Burst = true, e.Burst.Value
-			burstSet = e.Burst.Value > 0
-		}
+	var all Entry // each field as the most exact entry that has it
+	t.each(key, func(e Entry) {
+		all.Concurrency = all.Concurrency.or(e.Concurrency)
+		all.Rate = all.Rate.or(e.Rate)
+		all.Burst = all.Burst.or(e.Burst)
 	})
+	l := Limit{all.Concurrency.Value, all.Rate.Value, all.Burst.Value}
 	switch {
 	case l.Rate == Rate{}:
 		l.Burst = 0
-	case !burstSet:
+	case l.Burst == 0:
 		l.Burst = l.Rate.DefaultBurst()
 	}
 	return l
 }
 
+// or returns f, or g if f says nothing.
+func (f Field[T]) or(g Field[T]) Field[T] {
+	if f.Set {
+		return f
+	}
+	return g
+}
+
 // each calls f with the entries that match key, most exact first.
-func (t *Table) each(key Key, f func(Entry, *[3]bool)) {
-	var seen [3]bool
-	if e, found := t.exact[key]; found {
-		f(e, &seen)
-	}
-	bare := key.Name
+func (t *Table) each(key Key, f func(Entry)) {
+	bare := key
 	if key.Kind == Host {
-		bare = withoutPort(key.Name)
+		bare.Name = withoutPort(key.Name)
 	}
-	if bare != key.Name {
-		if e, found := t.exact[Key{Host, bare}]; found {
-			f(e, &seen)
+	for _, name := range slices.Compact([]Key{key, bare}) {
+		if e, found := t.exact[name]; found {
+			f(e)
 		}
 	}
 	for _, e := range t.wild[key.Kind] {
 		suffix := e.Pattern[1:]
-		if matches(key.Name, suffix) || matches(bare, suffix) {
-			f(e, &seen)
+		if matches(key.Name, suffix) || matches(bare.Name, suffix) {
+			f(e)
 		}
 	}
 }

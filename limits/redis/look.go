@@ -93,7 +93,7 @@ func readLook(value []any) ([]limits.KeyStatus, error) {
 
 // stored reads one claim, granted or waiting.
 func (f *fields) stored() limits.StoredClaim {
-	c := limits.StoredClaim{ID: limits.ClaimID(f.int()), Granted: f.int() == 1, Rank: limits.Rank{Since: f.time()}}
+	c := limits.StoredClaim{ID: limits.ClaimID(f.int()), Granted: f.int() == 1}
 	for _, name := range next[[]any](f) {
 		key := fields{of: []any{name}}
 		c.Needs = append(c.Needs, limits.StoredNeed{Key: key.key()})

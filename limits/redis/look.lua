@@ -21,10 +21,10 @@ for _, name in ipairs(redis.call('ZRANGE', space .. ':leases', 0, -1)) do
   for i = 1, #all, 2 do
     if tonumber(all[i]) then
       local names = cmsgpack.unpack(all[i + 1])
-      claims[#claims + 1] = {tonumber(all[i]), 1, 0, names}
+      claims[#claims + 1] = {tonumber(all[i]), 1, names}
     elseif all[i] == 'waiting' then
       for id, c in pairs(cmsgpack.unpack(all[i + 1])) do
-        claims[#claims + 1] = {id, 0, c.since, c.keys}
+        claims[#claims + 1] = {id, 0, c.keys}
       end
     end
   end

@@ -65,7 +65,6 @@ func TestLook(t *testing.T) {
 	limit := limits.Limit{Concurrency: 2, Rate: limits.Rate{Tokens: 1, Per: 3600e6}, Burst: 5}
 	ask(t, a, claimOn(1, limit, "host/h", "account/x"), claimOn(2, limit, "host/h"))
 	waits := claimOn(1, limit, "host/h")
-	waits.Rank.Since = 7
 	ask(t, b, waits)
 	until := b.Now().Add(1e9)
 	say(t, b, limits.Batch{Pauses: []limits.PauseRequest{{Key: limits.PairKey("h", "x"), Until: until}}})
@@ -79,7 +78,7 @@ func TestLook(t *testing.T) {
 	}
 	expect(t, "what is seen", []limits.KeyStatus{
 		{Key: waits.Needs[0].Key, Limit: limit, InUse: 2, Bucket: limits.Bucket{Level: 3}, Members: []limits.MemberStatus{
-			{Member: a.name, InUse: 2}, {Member: b.name, Waiting: 1, Since: 7},
+			{Member: a.name, InUse: 2}, {Member: b.name, Waiting: 1},
 		}},
 		{Key: limits.Key{Kind: limits.Account, Name: "x"}, Limit: limit, InUse: 1, Bucket: limits.Bucket{Level: 4}, Members: []limits.MemberStatus{
 			{Member: a.name, InUse: 1},

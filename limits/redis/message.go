@@ -242,7 +242,7 @@ func (f *fields) verdict(c *limits.Claim, reply *limits.Reply) limits.Verdict {
 	if c.Behind > 0 && reply.Verdicts[c.Behind-1].Cause != limits.Granted {
 		return reply.Verdicts[c.Behind-1]
 	}
-	v := limits.Verdict{Cause: limits.Cause(f.int()), Earliest: reply.Now}
+	v := limits.Verdict{Cause: limits.Cause(f.int())}
 	if v.Cause == limits.Granted {
 		return v
 	}
@@ -251,6 +251,6 @@ func (f *fields) verdict(c *limits.Claim, reply *limits.Reply) limits.Verdict {
 	} else if place < 0 {
 		v.Key = c.Pair
 	}
-	v.At, v.Earliest = f.time(), f.time()
+	v.At = f.time()
 	return v
 }

@@ -290,7 +290,7 @@ local function answer(c, free)
   if grants[c.id] then
     return {cause = GRANTED}
   elseif now < learnUntil and #c.keys > 0 then
-    return {cause = PERMIT, key = c.keys[1], at = learnUntil, earliest = learnUntil}
+    return {cause = PERMIT, key = c.keys[1], at = learnUntil}
   end
   enter(c)
   local v = blocked(c)
@@ -308,7 +308,7 @@ local function answer(c, free)
 end
 
 -- decide answers the claims: 0 for a grant, nothing for a claim behind a refused
--- one, and four numbers for any other.
+-- one, and three numbers for any other.
 local function decide()
   local free, refused, out = request.max, {}, {}
   for at, c in ipairs(request.claims) do
@@ -321,7 +321,7 @@ local function decide()
       else
         refused[at] = true
         local n = #out
-        out[n + 1], out[n + 2], out[n + 3], out[n + 4] = v.cause, placeOf(c, v.key), v.at, v.earliest
+        out[n + 1], out[n + 2], out[n + 3] = v.cause, placeOf(c, v.key), v.at
       end
     end
   end

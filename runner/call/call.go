@@ -37,8 +37,8 @@ import (
 type Caller interface {
 	// Call makes one attempt and returns when it has ended on our side: answer
 	// read, connection closed, process group gone. Cancelling ctx ends it early:
-	// a request at once, a command with TERM first and KILL after a while (at
-	// once if the cause is [ErrKill]). It does not panic and never blocks longer.
+	// a request at once, a command with TERM first and KILL after a while. It does
+	// not panic and never blocks longer.
 	Call(ctx context.Context, a Attempt) Outcome
 
 	// Close ends at once every attempt under way, those in their grace too.
@@ -81,13 +81,11 @@ const (
 
 // Outcome is how one attempt ended.
 type Outcome struct {
-	Kind    Kind
-	Sent    bool // the other side may have seen the call, and no whole answer came
-	Started time.Time
-	Ended   time.Time
-	HTTP    *results.HTTP // nil unless an answer was received
-	Exec    *results.Exec // nil unless the command ran
-	Error   *results.Error
+	Kind  Kind
+	Sent  bool          // the other side may have seen the call, and no whole answer came
+	HTTP  *results.HTTP // nil unless an answer was received
+	Exec  *results.Exec // nil unless the command ran
+	Error *results.Error
 	// Location is where a redirect points, as the answer says it: it may hold
 	// secrets, and is not for the record. Empty if the answer is none.
 	Location string `json:"-"`

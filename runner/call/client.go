@@ -14,9 +14,8 @@ import (
 	"agentlimit/runner/results"
 )
 
-// ErrKill, as the cause of a cancelled context, ends an attempt at once: a
-// command gets KILL without TERM before it.
-var ErrKill = errors.New("killed")
+// errKill is the cause of a context that ended with Close.
+var errKill = errors.New("killed")
 
 // errTimeout is the cause of a context that ended with the job's timeout.
 var errTimeout = errors.New("timeout")
@@ -77,8 +76,8 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// Close ends at once, as [ErrKill] does, every attempt under way, those in their
-// grace too, and closes idle connections. Attempts made later are cancelled.
+// Close ends at once every attempt under way, those in their grace too: a command gets
+// KILL without TERM before it. It closes idle connections. Attempts made later are cancelled.
 // It does not wait for the calls to return. It may be called more than once.
 func (c *Client) Close() {
 	c.end()
@@ -96,12 +95,12 @@ func (c *Client) Close() {
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	t := &attempt{Attempt: a, redactor: newRedactor(a, c.hide), life: c.life, parent: parent, cancel: cancel}
-	t.out = Outcome{Kind: OK, Started: time.Now()}
+	t := &attempt{Attempt: a, redactor: newRedactor(a, c.hide), life: c.life, cancel: cancel}
+	t.out = Outcome{Kind: OK}
 	if c.life.Err() != nil {
-		cancel(ErrKill)
+		cancel(errKill)
 	}
-	defer context.AfterFunc(c.life, func() { cancel(ErrKill) })()
+	defer context.AfterFunc(c.life, func() { cancel(errKill) })()
 	if limit := a.Job.Timeout; limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -112,7 +111,6 @@ func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 		t.out.Kind = f.kind
 		t.out.Error = &results.Error{Kind: f.code, Message: t.line(f.Error())}
 	}
-	t.out.Ended = time.Now()
 	return t.out
 }
 
@@ -120,15 +118,12 @@ func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 type attempt struct {
 	Attempt
 	*redactor
-	life, parent context.Context
-	cancel       context.CancelCauseFunc
-	out          Outcome
+	life   context.Context // once it is over the attempt must end at once, grace or not
+	cancel context.CancelCauseFunc
+	out    Outcome
 }
 
-// hurry reports whether the attempt must end at once, grace or not.
-func (t *attempt) hurry() bool {
-	return t.life.Err() != nil || errors.Is(context.Cause(t.parent), ErrKill)
-}
+func (t *attempt) hurry() bool { return t.life.Err() != nil }
 
 func (c *Client) try(ctx context.Context, t *attempt) error {
 	if err := context.Cause(ctx); err != nil {

@@ -66,9 +66,9 @@ func (s *Schedule) Unanswered() {
 
 func (s *Schedule) granted(a asked, now limits.Time) {
 	j, l := a.job, a.lane
-	at, _, _ := l.pausedUntil(now)
+	paused, _, _ := l.pause()
 	passed := !a.taken && (j.phase != queued || l.jobs.top() != j)
-	if at > 0 || passed || j.phase == away { // it was paused, passed or given up meanwhile
+	if paused > now || passed || j.phase == away { // it was paused, passed or given up meanwhile
 		s.news.Refunds = append(s.news.Refunds, j.claim)
 		s.disown(a)
 		return

@@ -149,7 +149,11 @@ func (s *Schedule) look(l *lane, now limits.Time) sight {
 		return blocked
 	}
 	l.by = nil
-	at, on, cause := l.pausedUntil(now)
+	at, _, on := l.pause()
+	cause := Pause
+	if at <= now {
+		at = 0
+	}
 	for _, k := range l.keys {
 		if !k.permits(l.rank, now) {
 			if at == 0 {
@@ -183,20 +187,6 @@ func (s *Schedule) look(l *lane, now limits.Time) sight {
 		return waits
 	}
 	return blocked
-}
-
-// pausedUntil returns the longest pause on the lane, zero if none, and a key
-// that may be woken at its end.
-func (l *lane) pausedUntil(now limits.Time) (at limits.Time, on *key, cause Cause) {
-	if l.pairPause > now {
-		at, on = l.pairPause, l.keys[0]
-	}
-	for _, k := range l.keys {
-		if k.pause > max(now, at) {
-			at, on = k.pause, k
-		}
-	}
-	return at, on, Pause
 }
 
 // permits reports whether a claim of that rank may hope for a permit.

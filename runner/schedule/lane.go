@@ -113,7 +113,7 @@ func (l *lane) settle(now limits.Time) {
 		return // a decision from before the last look, which came late
 	}
 	cause := l.cause
-	if end := l.pauseEnd(); cause == Pause && end < now {
+	if end, _, _ := l.pause(); cause == Pause && end < now {
 		l.waited[Pause] += max(0, end-l.settled)
 		l.settled, cause = max(l.settled, end), Global
 	}
@@ -132,13 +132,16 @@ func (l *lane) settle(now limits.Time) {
 	l.settled = now
 }
 
-// pauseEnd returns when the last of the lane's pauses ends, or ended.
-func (l *lane) pauseEnd() limits.Time {
-	end := l.pairPause
+// pause returns when the last of the lane's pauses ends, or ended, whose it is, and a
+// key that may be woken then.
+func (l *lane) pause() (end limits.Time, of limits.Key, on *key) {
+	end, of, on = l.pairPause, l.pair, l.keys[0]
 	for _, k := range l.keys {
-		end = max(end, k.pause)
+		if k.pause > end {
+			end, of, on = k.pause, k.id, k
+		}
 	}
-	return end
+	return end, of, on
 }
 
 // blame notes what blocks the lane from now on.

@@ -62,7 +62,7 @@ func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
 	if at > j.Deadline {
 		return r, true
 	}
-	key, until := j.lane.longestPause(now)
+	until, key, _ := j.lane.pause()
 	if j.dueFor == Pause && j.due > until {
 		key, until = limits.Key{}, j.due
 	}
@@ -70,17 +70,6 @@ func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
 		return reason{LongPause, key, until}, true
 	}
 	return reason{}, false
-}
-
-// longestPause returns the longest of the pauses on the lane.
-func (l *lane) longestPause(now limits.Time) (limits.Key, limits.Time) {
-	key, until := l.pair, max(now, l.pairPause)
-	for _, k := range l.keys {
-		if k.pause > until {
-			key, until = k.id, k.pause
-		}
-	}
-	return key, until
 }
 
 // missed says why a job whose deadline has passed did not start.
