@@ -80,7 +80,6 @@ func TestRedisLost(t *testing.T) {
 	sideBySide(t, map[string]func(*testing.T){
 		"gone: deadlines defer the rest": lost(shortCall, 75, "the coordinator cannot be reached: nothing starts until it is back", "--deadline", "6s"),
 		"gone: the records say so": func(t *testing.T) {
-			t.Skip("runner names the key that a job waited for before Redis was lost, or the global cap")
 			lost(shortCall, 75, "such as m-9: the coordinator", "--deadline", "5s")(t)
 		},
 		"gone: the run is to stop":         lost(shortCall, 3, "coordinator lost", "--coordinator-lost", "stop"),

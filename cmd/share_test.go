@@ -87,7 +87,6 @@ func pauseHoldsAll(t *testing.T, p *party) {
 
 // pauseIsSaid has a run say why it waits, though the service asked another one.
 func pauseIsSaid(t *testing.T, p *party) {
-	t.Skip("runner tells of pauses that its own answers ask for, and of no other")
 	p.service.refuse["a-0"] = 3
 	a := p.run("a", fiveASecond, p.calls("a", 1, "h", shortCall, ""))
 	p.service.await(t, "a", 1)

@@ -213,6 +213,7 @@ func (r *run) answered(err error) {
 		return
 	}
 	r.schedule.Answer(&r.reply)
+	r.pausedElsewhere(r.reply.Levels)
 	for _, start := range r.schedule.Started() {
 		if r.stopped { // the grant came after the stop: it is given back whole
 			r.schedule.Refund(start.Job, r.reply.Now)

@@ -65,6 +65,17 @@ func (r *run) paused(key limits.Key, until limits.Time, why string) {
 	}
 }
 
+// pausedElsewhere notes the pauses that others asked for. One of the run's own comes
+// back as it was, but for what clocks differ by.
+func (r *run) pausedElsewhere(levels []limits.Level) {
+	for _, level := range levels {
+		known := r.pauses[level.Key]
+		if level.Pause > r.reply.Now && level.Pause > known.Add(100*time.Millisecond) {
+			r.paused(level.Key, level.Pause, "another run was asked to")
+		}
+	}
+}
+
 func whyPaused(o call.Outcome) string {
 	why := o.Hint.Source + ": " + o.Hint.Raw
 	if o.HTTP != nil {

@@ -171,6 +171,9 @@ func (t *task) interrupt(r *run) *results.Record {
 // tried and has no time for another attempt has failed as its last one did.
 func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 	now := r.cfg.Coordinator.Now()
+	if r.lost != nil && (d.Why == schedule.NoPermit || d.Why == schedule.NoTokens) {
+		d = schedule.Deferral{Why: schedule.NoAnswer} // what it was before, nobody knows to be still so
+	}
 	if len(t.attempts) > 0 && t.last.Hint != nil {
 		return t.throttled(r, d, now)
 	}
@@ -183,9 +186,6 @@ func (t *task) giveUp(r *run, d schedule.Deferral) *results.Record {
 			rec.Error = &results.Error{Kind: "late", Message: late}
 		}
 		return rec
-	}
-	if r.lost != nil && d.Why == schedule.NoPermit && d.Key == (limits.Key{}) {
-		d.Why = schedule.NoAnswer
 	}
 	rec := t.record(r, results.Deferred, now)
 	rec.Deferred = &results.Deferral{Reason: reason(d), Deadline: results.At(t.Deadline), RetryAt: results.At(d.Until)}
