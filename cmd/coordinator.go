@@ -44,7 +44,7 @@ func parseMeeting(name string) (m meeting, err error) {
 		if u, err := url.Parse(name); err != nil || u.Host == "" {
 			return m, errCoordinator
 		}
-		return meeting{redis: name}, nil
+		return meeting{redis: name}, redis.Check(name)
 	case "folder":
 	default:
 		return m, errCoordinator

@@ -181,7 +181,7 @@ func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error 
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
-			bad = append(bad, fmt.Errorf("the environment variable %s: %q: %w", name, value, err))
+			bad = append(bad, fmt.Errorf("the environment variable %s: %w", name, err)) // without the value, as anywhere
 		}
 		f.Changed = true
 	})
@@ -225,8 +225,8 @@ func flagError(c *cobra.Command, err error) error {
 			hint = fmt.Sprintf("did you mean --%s?", near[0])
 		}
 	}
-	if bad, found := errors.AsType[*pflag.InvalidValueError](err); found && errors.Is(err, errCoordinator) {
-		err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, errCoordinator) // without the value
+	if bad, found := errors.AsType[*pflag.InvalidValueError](err); found && bad.GetFlag().Name == "coordinator" {
+		err = fmt.Errorf("--coordinator: %w", bad.Unwrap()) // without the value, which may hold a password
 	}
 	return &hinted{err, hint}
 }

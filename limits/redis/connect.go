@@ -20,6 +20,16 @@ const (
 	repetitions = 1
 )
 
+// Check returns what is wrong with a URL, without asking whether a Redis is there: nil
+// if [Open] would try it.
+func Check(url string) error {
+	client, _, err := connect(url)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
 // connect returns a client for the url, which has not connected yet, and the hash tag
 // of its namespace.
 func connect(address string) (redis.UniversalClient, string, error) {
