@@ -1,12 +1,14 @@
 package jobspec_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +66,26 @@ func TestHostileSizes(t *testing.T) {
 		fmt.Sscan(string(out), &peak)
 		if !underRace() && (used > 2*time.Second || peak == 0 || peak*1024 > 200e6) {
 			t.Errorf("Load(%s) took %v and %d KiB", name, used, peak)
+		}
+	}
+}
+
+// TestSecretsOfPipes has files that might never open, or never end, in place of a secret.
+func TestSecretsOfPipes(t *testing.T) {
+	write(t, map[string]string{"real": "a-secret-of-a-file"})
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("pipe", "to-pipe"), os.Symlink("real", "to-real")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"pipe": `"pipe" is not a regular file`, "to-pipe": `"to-pipe" is not a regular file`, "/dev/zero": `"/dev/zero" is not a regular file`,
+		".": `"." is not a regular file`, "to-real": "<nil>", "gone": "open gone: no such file or directory",
+	} {
+		_, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"exec":{"argv":["x","${file:` + name + `}"]}}]}`)})
+		if !strings.HasSuffix(fmt.Sprint(err), want) {
+			t.Errorf("Load with ${file:%s}: %v, want %s", name, err, want)
 		}
 	}
 }

@@ -55,6 +55,9 @@ func (d *decoder) secretFile(n *node, name string, as use) (string, error) {
 	}
 	path := n.file.path(name)
 	return d.lookedUp(n, "file:"+path, false, func() (string, error) {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe might never open
+			return "", fmt.Errorf("%q is not a regular file", path)
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return "", err
