@@ -250,10 +250,10 @@ func TestHostileLinesOfEach(t *testing.T) {
 		if diff := cmp.Diff(want, stdout); diff != "" || code != 0 {
 			t.Errorf("%q: exit code %d, %s (-want +got):\n%s", test.flags, code, stderr, diff)
 		}
-		_, stdout, stderr, code = inFolder(t, nil, input, append(test.flags, "--url", base+"/a/{}/b?q={}")...)
+		_, stdout, stderr, code = inFolder(t, nil, input, append(test.flags, "--url", base+"/a/x{}/b?q={}")...)
 		want = ""
 		for _, s := range test.items {
-			want += told(got{Path: "/a/" + s + "/b", Query: map[string][]string{"q": {s}}})
+			want += told(got{Path: "/a/x" + s + "/b", Query: map[string][]string{"q": {s}}})
 		}
 		if diff := cmp.Diff(want, stdout); diff != "" || code != 0 {
 			t.Errorf("%q --url: exit code %d, %s (-want +got):\n%s", test.flags, code, stderr, diff)

@@ -67,6 +67,7 @@ func (p *program) validate(o *validateOptions) error {
 		case err == io.EOF && bad > 0:
 			return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
 		case err == io.EOF:
+			p.hintUnused(spec, keys, jobs)
 			return p.print("ok: " + many(jobs, "job") + countKeys(keys) + "\n")
 		case isInvalid:
 			if bad++; bad <= shownInvalid {
@@ -86,6 +87,17 @@ func (p *program) validate(o *validateOptions) error {
 				return err
 			}
 		}
+	}
+}
+
+// hintUnused names limits that may be misspelt. A file without jobs has them for others.
+func (p *program) hintUnused(spec *jobspec.Spec, keys map[limits.Key]bool, jobs int64) {
+	unused := spec.Unused(keys)
+	if jobs == 0 || len(unused) == 0 {
+		return
+	}
+	for line := range strings.SplitSeq(unused.Error(), "\n") {
+		p.voice.hint(line)
 	}
 }
 

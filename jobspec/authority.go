@@ -25,7 +25,9 @@ const delimiters = `/?#@\`
 // leads refuses a value that is put in where the URL n says where it leads, if it
 // would be more there than the text around it makes it: soFar is what is in front,
 // rest what is typed behind. The one that begins the URL, or all behind its ://, may
-// be anything but a secret, since it says where to go. No error shows a value.
+// be anything but a secret, since it says where to go. Nor may a segment of the path
+// come out empty, since DELETE /users/ is another request than DELETE /users/5. No error
+// shows a value.
 func (d *decoder) leads(n *node, ref string, soFar []byte, value, rest string, plain []byte) error {
 	source, name, _ := strings.Cut(ref, ":")
 	if http := d.root.get("http"); n.key != "url" && n.key != "proxy" || n != http.get(n.key) {
@@ -35,7 +37,10 @@ func (d *decoder) leads(n *node, ref string, soFar []byte, value, rest string, p
 	_, authority, begun := strings.Cut(done, "://")
 	behind := begun && strings.ContainsAny(authority, "/?#")
 	row := source == "item" || source == "job"
+	ends := rest == "" || strings.ContainsAny(rest[:1], "/?#")
 	switch secret := source == "file" || source == "env" && !d.public[name]; {
+	case behind && value == "" && ends && strings.HasSuffix(done, "/") && !strings.ContainsAny(done, "?#"):
+		return errors.New("the item is empty: it would leave out a part of the path")
 	case behind && (!row || behindHost(plain)):
 		return nil
 	case secret && !(begun && userEnds.MatchString(rest)):

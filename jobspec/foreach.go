@@ -178,17 +178,22 @@ func (s *source) forEach(n *node, path string) feed {
 }
 
 // itemOf returns the item that n is: a mapping from names to scalars, or, where it
-// has a name, one scalar.
+// has a name, one scalar. A document has a name, and no null; in other files, that is
+// data.
 func (d *decoder) itemOf(n *node, name string) (*item, error) {
-	row := &item{pos: n.pos()}
+	row, kids := &item{pos: n.pos()}, n.kids
 	if n.kind != mapping {
 		if name == "" || n.kind == list {
 			return nil, &Error{Pos: n.pos(), Text: "want a mapping from names to values"}
 		}
-		row.names, row.values = []string{name}, []string{d.itemText(n)}
-		return row, nil
+		only := *n
+		only.key = name
+		kids = []*node{&only}
 	}
-	for _, kid := range n.kids {
+	for _, kid := range kids {
+		if name != "" && kid.kind == null {
+			return nil, &Error{Pos: kid.pos(), Text: "no value: want a text, which may be empty in quotes"}
+		}
 		row.names = append(row.names, kid.key)
 		row.values = append(row.values, d.itemText(kid))
 	}

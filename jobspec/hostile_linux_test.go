@@ -1,6 +1,7 @@
 package jobspec_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +88,26 @@ type zeros struct{}
 
 // Read sets all of b to 0.
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// TestSecretsOfPipes has files that might never open, or never end, in place of a secret.
+func TestSecretsOfPipes(t *testing.T) {
+	write(t, map[string]string{"real": "a-secret-of-a-file"})
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("pipe", "to-pipe"), os.Symlink("real", "to-real")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"pipe": `"pipe" is not a regular file`, "to-pipe": `"to-pipe" is not a regular file`, "/dev/zero": `"/dev/zero" is not a regular file`,
+		".": `"." is not a regular file`, "to-real": "<nil>", "gone": "open gone: no such file or directory",
+	} {
+		_, err := jobspec.Load(jobspec.Options{Document: []byte(`{"jobs":[{"exec":{"argv":["x","${file:` + name + `}"]}}]}`)})
+		if !strings.HasSuffix(fmt.Sprint(err), want) {
+			t.Errorf("Load with ${file:%s}: %v, want %s", name, err, want)
+		}
+	}
+}
 
 // underRace reports whether the race detector takes time and memory of its own.
 func underRace() bool {

@@ -28,17 +28,40 @@ var entryFields = []field[limits.Entry]{
 
 // limits reads the limits, and judges each entry when it is known whose they are.
 func (d *decoder) limits(s *Spec, n *node) {
+	s.limits = n
 	fields(d, s, n, limitsFields)
 	if !s.Shared() {
 		d.table.Shard = s.source.shard
 	}
+	eachEntry(n, d.checkEntry)
+}
+
+// eachEntry calls f with the entries of limits, which are n.
+func eachEntry(n *node, f func(kind limits.Kind, n *node)) {
 	for i, key := range []string{"hosts", "accounts", "pools"} {
 		if entries := n.get(key); entries != nil {
 			for _, kid := range entries.kids {
-				d.checkEntry([]limits.Kind{limits.Host, limits.Account, limits.Pool}[i], kid)
+				f([]limits.Kind{limits.Host, limits.Account, limits.Pool}[i], kid)
 			}
 		}
 	}
+}
+
+// Unused lists the entries of limits with a name that none of the keys has, which
+// should be all that jobs need.
+func (s *Spec) Unused(keys map[limits.Key]bool) (all Errors) {
+	eachEntry(s.limits, func(kind limits.Kind, n *node) {
+		name, _ := KeyPattern(kind, n.key)
+		used := strings.HasPrefix(name, "*") || keys[limits.Key{Kind: kind, Name: name}]
+		for key := range keys { // a host's entry is for each port, too
+			used = used || key.Kind == limits.Host && kind == limits.Host && strings.HasPrefix(key.Name, name+":")
+		}
+		if !used {
+			path := "limits." + kind.String() + "s." + n.key
+			all = append(all, &Error{Pos: n.keyPos(), Path: path, Text: "no job needs it"})
+		}
+	})
+	return all
 }
 
 // Shared reports whether other processes share the coordinator.

@@ -60,6 +60,7 @@ type Spec struct {
 	Warnings Errors
 
 	heading []byte // of a Rewrite
+	limits  *node  // nil: none
 	source  *source
 }
 

@@ -110,6 +110,9 @@ func TestSchemaJudgesAsTheParser(t *testing.T) {
 	file := func(text string) string { return schemaLimits + text }
 	job := func(fields string) string { return file("jobs:\n- {" + fields + "}\n") }
 	schema := compile(t, "")
+	rows := func(values string) string {
+		return "jobs:\n- for_each:\n    values: " + values + "\n  exec: {argv: [x]}\n"
+	}
 	limit := func(fields string) string { return "limits: {hosts: {h: {" + fields + "}}}\n" }
 	for _, test := range []struct {
 		what, text string
@@ -125,6 +128,19 @@ func TestSchemaJudgesAsTheParser(t *testing.T) {
 		{"a reference in a var", "vars: {a: '${env:PATH}'}\n", false},
 		{"a literal reference in a var, and a shell's", "vars: {a: 'x $${env:PATH} ${HOME}'}\n", true},
 		{"words and numbers as texts", job("account: no, id: 0123, labels: {a: true, b: 1.10}, " + get), true},
+		{"numbers and switches as vars", "vars: {a: 1, b: true, c: 1.10}\n", true},
+		{"a var that is empty", "vars: {a: ''}\n", false},
+		{"null as a var", "vars: {a: ~}\n", false},
+		{"no value as a var", "vars: {a: }\n", false},
+		{"a list as a var", "vars: {a: [b]}\n", false},
+		{"no vars", "vars: {}\n", true},
+		{"a var in quotes that looks like null", "vars: {a: 'null'}\n", true},
+		{"vars that are null", "vars:\n", false},
+		{"jobs that are null", "jobs:\n", false},
+		{"limits that are null", "limits:\n", false},
+		{"defaults that are null", "defaults:\n", false},
+		{"nothing of each", "vars: {}\nlimits: {}\ndefaults: {}\njobs: []\npublic_env: []\n", true},
+		{"a variable without a name", "public_env: ['']\n", false},
 		{"variables that are no secrets", "public_env: [A, B]\n", true},
 		{"variables in a mapping", "public_env: {A: B}\n", false},
 
@@ -217,6 +233,20 @@ func TestSchemaJudgesAsTheParser(t *testing.T) {
 		{"argv and shell", job("exec: {argv: [x], shell: y}"), false},
 		{"a text and a file for standard input", job("exec: {argv: [x], stdin: a, stdin_file: b}"), false},
 		{"a variable with an equals sign in its name", job("exec: {argv: [x], env: {A=: b}}"), false},
+
+		{"values of all kinds as rows", rows("[a, 1, true, '', 'null', {b: c, d: '', e: [1, x], f: {g: h}}]"), true},
+		{"no rows", rows("[]"), true},
+		{"rows that are null", rows(""), false},
+		{"rows that are a text", rows("a"), false},
+		{"null as a row", rows("[~]"), false},
+		{"no value as a row", rows("\n    - a\n    -"), false},
+		{"null in a row", rows("[{a: null}]"), false},
+		{"no value in a row", rows("[{a: }]"), false},
+		{"a list as a row", rows("[[a]]"), false},
+		{"a row without fields", rows("[{}]"), true},
+		{"a source that is null", "jobs: [{for_each: , exec: {argv: [x]}}]\n", false},
+		{"a file that is null", "jobs: [{for_each: {csv: }, exec: {argv: [x]}}]\n", false},
+		{"a file without a name", "jobs: [{for_each: {csv: ''}, exec: {argv: [x]}}]\n", false},
 
 		{"references in texts", job(`account: "${var:base}", host: "${var:base}", http: {url: "http://${var:base}/${job:id}"}`), true},
 		{"a url that is one reference", "vars: {u: 'http://h/'}\njobs: [{http: {url: '${var:u}'}}]\n", true},

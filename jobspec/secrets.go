@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -55,6 +54,9 @@ func (d *decoder) secretFile(n *node, name string, as use) (string, error) {
 	}
 	path := n.file.path(name)
 	return d.lookedUp(n, "file:"+path, false, func() (string, error) {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe might never open
+			return "", fmt.Errorf("%q is not a regular file", path)
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return "", err
@@ -130,17 +132,7 @@ func (d *decoder) checkShown(j *Job, n *node) {
 
 func (d *decoder) checkName(n *node, key, name string) {
 	name = strings.ToLower(name)
-	at := slices.IndexFunc(d.folded, func(secret string) bool { return strings.Contains(name, secret) })
-	if at < 0 {
-		return
+	if slices.ContainsFunc(d.folded, func(secret string) bool { return strings.Contains(name, secret) }) {
+		d.fail(cmp.Or(n.get(key), n), "it holds the value of a secret, which would be shown: a variable that is no secret belongs into public_env")
 	}
-	text := "it holds the value of a secret, which would be shown"
-	for _, ref := range slices.Sorted(maps.Keys(d.known)) {
-		source, env, _ := strings.Cut(ref, ":")
-		if source == "env" && !d.public[env] && strings.ToLower(d.known[ref]) == d.folded[at] {
-			text += fmt.Sprintf(": name %s in public_env if it is none", env)
-			break
-		}
-	}
-	d.fail(cmp.Or(n.get(key), n), "%s", text)
 }

@@ -30,7 +30,7 @@ func TestNamesShowNoSecret(t *testing.T) {
 				continue
 			}
 			want := strings.Replace(test.want, "[0]", "["+string('0'+rune(strings.Count(strings.Split(jobs, test.job)[0], "\n")))+"]", 1)
-			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(strings.ToLower(err.Error()), "tok-") || !strings.Contains(err.Error(), "name TOKEN in public_env") {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(strings.ToLower(err.Error()), "tok-") || !strings.Contains(err.Error(), "into public_env") {
 				t.Errorf("%s: Load of\n%s%v, want %s", test.about, jobs, err, want)
 			}
 		}
