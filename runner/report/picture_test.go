@@ -21,7 +21,7 @@ func TestPausesOfPairs(t *testing.T) {
 	for key, want := range map[limits.Key]string{rare: "0 1 0 2 0", {Kind: limits.Account, Name: "a"}: "0 1 0", limits.PairKey(rare.Name, "a"): "0 2 0", teamA: "0"} {
 		_, at := reportOf(t, records...).paused(key)
 		var got []string
-		for _, v := range strings.Fields(strings.Trim(at, "[]")) {
+		for v := range strings.FieldsSeq(strings.Trim(at, "[]")) {
 			if n := len(got); n == 0 || got[n-1] != v {
 				got = append(got, v)
 			}
