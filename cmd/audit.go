@@ -45,10 +45,10 @@ func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit RESULTS... --jobs FILE",
 		Short: "Prove from results files that limits were kept",
-		Long: `Prove from results files (- is standard input) that no cap and no bucket of the job
-files was ever exceeded, that nothing started after its deadline or in a pause, and
-that each job has its record, once; else name the moments at which it was not so.
-Name together the files of all runs that shared limits.
+		Long: `Prove from results files (- is standard input) that no cap and no bucket of
+the job files was ever exceeded, that nothing started after its deadline or in
+a pause, and that each job has its record, once; else name the moments at
+which it was not so. Name together the files of all runs that shared limits.
 
 Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
@@ -61,7 +61,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		},
 	}
 	o.onResults(c)
-	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or\nchose some")
+	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or chose some")
 	c.Flags().Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	return c
 }

@@ -42,10 +42,10 @@ func (o *callOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.host, "host", "", "the `HOST` that is called (default the URL's)")
 	f.StringVar(&o.account, "account", "", "the `ACCOUNT` that is used")
 	f.StringArrayVar(&o.pools, "pool", nil, "a `POOL` to join; may be repeated")
-	f.Var(limitFlag(o.limits), "limit", "a limit, such as host/api.example.com=4,10/s,burst=20;\nmay be repeated; kinds: host, account, pool")
+	f.Var(limitFlag(o.limits), "limit", "a limit, such as host/api.example.com=4,10/s,burst=20; may be repeated; kinds: host, account, pool")
 	f.Var(rateFlag(&o.rate), "rate", "most calls that start over time, of all, such as 10/s")
 	f.Var(countFlag(&o.burst, 1, 1<<30), "burst", "calls that may start at once, with --rate")
-	f.Var(durationFlag(&o.timeout, 1), "timeout", "how long one attempt may run\n(default 60s for a URL, none for a command)")
+	f.Var(durationFlag(&o.timeout, 1), "timeout", "how long one attempt may run (default 60s for a URL, none for a command)")
 }
 
 // describe adds the limits to a document, and what each call needs to its job.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -89,10 +90,12 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.CompletionOptions.DisableDefaultCmd = true // ours refuses other shells
 	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newExecCmd(p, p.exec), newStatusCmd(p, p.status), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
 		newReportCmd(p, p.report), newAuditCmd(p, p.audit),
-		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p))
+		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p), newCompletionCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)
 	}

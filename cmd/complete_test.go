@@ -24,6 +24,8 @@ func TestComplete(t *testing.T) {
 		{"a flag with whatever comes", "run --var _", ":4"},
 		{"job files", "run _", jobFiles},
 		{"more of them, behind a flag without a value", "run a.yaml --resume _", jobFiles},
+		{"what to do without a coordinator", "each --coordinator-lost _", "wait stop cancel :4"},
+		{"shells", "completion _", "bash zsh fish powershell :4"},
 		{"the formats of report", "report --format _", "table json csv markdown junit html :4"},
 		{"results files", "audit _", "jsonl :8"},
 		{"the job files of audit", "audit --jobs _", ":0"},

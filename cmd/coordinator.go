@@ -216,7 +216,7 @@ func coordinatorFlag(to *string) *value {
 }
 
 func lostFlag(to *runner.LostPolicy) *value {
-	return &value{kind: "WORD", text: "wait", read: func(s string) error {
+	return &value{kind: "WORD", text: "wait", words: []string{"wait", "stop", "cancel"}, read: func(s string) error {
 		policy, known := lostPolicies[s]
 		if !known {
 			return errors.New("want wait, stop or cancel")

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,10 +35,10 @@ func newEachCmd(p *program, each func(context.Context, *eachOptions) error) *cob
 	c := &cobra.Command{
 		Use:   "each [flags] -- COMMAND [ARG...]\n  agentlimit each [flags] --url TEMPLATE",
 		Short: "Make a call of each line of standard input",
-		Long: `Make a call of each line of standard input, as soon as the limits allow, and print
-what it writes as a whole when it ends. {} in an argument is the line; without any
-{} the line is the last argument. In a URL, the line is percent-encoded behind the
-host. Blank lines are left out.
+		Long: `Make a call of each line of standard input, as soon as the limits allow, and
+print what it writes as a whole when it ends. {} in an argument is the line;
+without any {} the line is the last argument. In a URL, the line is
+percent-encoded behind the host. Blank lines are left out.
 
 Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 		Example: `  ls *.jpg | agentlimit each -j4 -- convert {} -resize 200x small-{}
@@ -57,10 +59,10 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVar(&o.url, "url", "", "get this URL for each line; {} is the line")
 	f.StringVar(&o.method, "method", o.method, "the request's `METHOD`")
-	f.StringArrayVar(&o.headers, "header", nil, "a `HEADER` of the request, 'Name: value'; may be\nrepeated; ${env:NAME} keeps secrets off the command line")
+	f.StringArrayVar(&o.headers, "header", nil, "a `HEADER` of the request, 'Name: value'; may be repeated; ${env:NAME} keeps secrets off the command line")
 	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once (default 16)")
 	o.callOptions.addFlags(f)
-	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call, after any failure of a\ncommand (default 4, of a command after 75)")
+	f.Var(countFlag(&o.attempts, 1, 1000), "attempts", "most attempts of one call, after any failure of a command (default 4, of a command after 75)")
 	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
 	o.addCoordinatorFlag(f)
 	o.addEndFlags(f)
@@ -91,7 +93,7 @@ func (o *eachOptions) describe() error {
 		return &hinted{errors.New("--url is the same for each line"), "{} in it stands for the line"}
 	case o.url != "":
 		headers, err := readHeaders(o.headers)
-		if err != nil {
+		if err = errors.Join(checkTemplate(o.url), err); err != nil {
 			return err
 		}
 		job["http"] = map[string]any{"method": o.method, "url": strings.ReplaceAll(o.url, place, withLine(place)), "headers": headers}
@@ -114,6 +116,22 @@ func (o *eachOptions) describe() error {
 	o.document, err = json.Marshal(doc)
 	o.quiet, o.progress = !o.verbose, "none"
 	return err
+}
+
+// checkTemplate refuses a URL that is none whatever its line is. It is not shown, as
+// it may hold secrets.
+func checkTemplate(s string) error {
+	if strings.HasPrefix(s, place) || strings.HasPrefix(s, "${") {
+		return nil // the line is a URL, or a variable is
+	}
+	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
+		return &hinted{errors.New("--url begins with neither http:// nor https://"), "--url 'https://example.com/{}'"}
+	}
+	_, err := url.Parse(strings.ReplaceAll(s, place, "0"))
+	if escape, bad := errors.AsType[url.EscapeError](err); bad {
+		return fmt.Errorf("--url: %s begins no escape: want %%25 for a %%", strings.Trim(strconv.Quote(string(escape)), `"`))
+	}
+	return nil
 }
 
 // forShell tells whether a command is a line for a shell, as GNU parallel takes it.

@@ -69,6 +69,24 @@ func TestEachOrderWithGaps(t *testing.T) {
 	}
 }
 
+// TestEachTakesAnyBytes has names that are no text, as old file systems hold them, end in
+// NUL; two that are told apart by such bytes alone are two calls, to --resume too.
+func TestEachTakesAnyBytes(t *testing.T) {
+	results := t.TempDir() + "/r.jsonl"
+	stdout, stderr, code := eachLine(t, "a\xffb\x00\r\n\x00", "-0", "-k", "-o", results, "--", "printf", "<%s>")
+	if stdout != "<a\xffb><\r\n>" || code != 0 {
+		t.Errorf("printed %q, exit code %d: %s", stdout, code, stderr)
+	}
+	stdout, stderr, code = eachLine(t, "a\xfeb\x00a\xffb\x00", "-0", "-k", "-o", results, "--resume", "--", "printf", "<%s>")
+	if stdout != "<a\xfeb>" || code != 0 {
+		t.Errorf("then printed %q, exit code %d: %s", stdout, code, stderr)
+	}
+	stdout, _, _ = eachLine(t, "a\r\nb\n", "-k", "--", "printf", "<%s>")
+	if stdout != "<a><b>" {
+		t.Errorf("of lines from another system: printed %q", stdout)
+	}
+}
+
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }

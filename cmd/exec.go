@@ -30,14 +30,15 @@ func newExecCmd(p *program, run func(context.Context, *execOptions) error) *cobr
 	c := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARG...]",
 		Short: "Run one command under shared limits",
-		Long: `Wait until the limits that processes share at a coordinator allow it, then run the
-command, with the standard input, output and error of its own, and give its permits
-back when it ends.
+		Long: `Wait until the limits that processes share at a coordinator allow it, then run
+the command, with the standard input, output and error of its own, and give
+its permits back when it ends.
 
-Exit codes: that of the command, 128+N if signal N ended it; 126 it cannot be run;
-127 it is not found; 75 it could not start in time; 125 agentlimit failed.`,
-		Example: `  agentlimit exec --coordinator folder --host nas --limit host/nas=2 -- rsync -a . nas:
-  */5 * * * * agentlimit exec --account mail --limit account/mail=1,10/m --deadline 4m -- ./send.sh`,
+Exit codes: that of the command, 128+N if signal N ended it; 126 it cannot be
+run; 127 it is not found; 75 it could not start in time; 125 agentlimit
+failed.`,
+		Example: `  agentlimit exec --coordinator folder --host nas --limit host/nas=2 -- sync.sh
+  agentlimit exec --account mail --limit account/mail=1 --deadline 4m -- ./send`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.command = args
 			if err := o.describe(); err != nil {

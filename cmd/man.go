@@ -17,8 +17,8 @@ func newManCmd(p *program) *cobra.Command {
 		Use:   "man [DIR]",
 		Short: "Write the manual pages",
 		Long: `Write the manual pages: to standard output, one behind the other, or each to a
-file in the folder DIR. They bear the date of SOURCE_DATE_EPOCH, else of the build's
-last change.`,
+file in the folder DIR, which is made if need be. They bear the date of
+SOURCE_DATE_EPOCH, else of the build's last change.`,
 		Example: `  agentlimit man | man -l -
   agentlimit man ~/.local/share/man/man1`,
 		Args:              cobra.MaximumNArgs(1),
@@ -32,6 +32,9 @@ last change.`,
 			root.DisableAutoGenTag = true // it would tell the day
 			header := doc.GenManHeader{Section: "1", Source: root.Name(), Date: &date}
 			if len(args) == 1 {
+				if err := os.MkdirAll(args[0], 0o777); err != nil {
+					return err
+				}
 				return doc.GenManTree(root, &header, args[0])
 			}
 			return p.printPages(root, header)

@@ -36,10 +36,10 @@ func newPlanCmd(p *program, forecast func(*planOptions) error) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE...",
 		Short: "Say beforehand how a run will go",
-		Long: `Run the jobs of the files on a simulated clock, by the very same decisions as run,
-and say when the run would end, what would be deferred and why, and which limit makes
-it as long as it is. No call is made: all are assumed to succeed at the first attempt,
-and to take as long as --assume or --from says.
+		Long: `Run the jobs of the files on a simulated clock, by the very same decisions as
+run, and say when the run would end, what would be deferred and why, and which
+limit makes it as long as it is. No call is made: all are assumed to succeed
+at the first attempt, and to take as long as --assume or --from says.
 
 The exit code is 0 whatever the forecast is; json is for programs that judge it.`,
 		Example: `  agentlimit plan jobs.yaml --assume 250ms
@@ -50,10 +50,10 @@ The exit code is 0 whatever the forecast is; json is for programs that judge it.
 	}
 	o.onFiles(c)
 	f := c.Flags()
-	f.Var(assumeFlag(&o.durations), "assume", "how long a call takes (default 1s), or with HOST=DURATION,\ncalls to hosts that match; may be repeated, the last wins")
-	f.StringArrayVar(&o.from, "from", nil, "draw from how long calls took in the results `FILE`: those\nto the host, else of the kind, else all; may be repeated")
+	f.Var(assumeFlag(&o.durations), "assume", "how long a call takes (default 1s), or with HOST=DURATION, calls to hosts that match; may be repeated, the last wins")
+	f.StringArrayVar(&o.from, "from", nil, "draw from how long calls took in the results `FILE`: those to the host, else of the kind, else all; may be repeated")
 	f.Var(countFlag(&o.seed, 1, 1<<53), "seed", "for the same draw again (default a new one, which is said)")
-	f.Var(wordFlag(&o.as, "text", "json", "html"), "format", "text, json or html: how the forecast is printed;\nhtml is the page of report")
+	f.Var(wordFlag(&o.as, "text", "json", "html"), "format", "text, json or html: how the forecast is printed; html is the page of report")
 	f.StringVar(&o.records, "records", "", "write a record of each job to `FILE`")
 	o.addScopeFlags(f)
 	o.addFlags(f, "input-format")

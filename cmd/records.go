@@ -47,7 +47,7 @@ func (o *recordOptions) onResults(c *cobra.Command) {
 	o.jobs.vars = make(map[string]string)
 	f.StringArrayVar(&o.jobs.files, "jobs", nil, "the job `FILE` with the limits; may be repeated")
 	f.Var(variableFlag(o.jobs.vars), "var", "what ${var:NAME} stands for in it; may be repeated")
-	f.VarP(countFlag(&o.global, 1, 1<<20), "concurrency", "j", "most calls at once that a run was told to have\n(default as the job files say, else 16)")
+	f.VarP(countFlag(&o.global, 1, 1<<20), "concurrency", "j", "most calls at once that a run was told to have (default as the job files say, else 16)")
 }
 
 // limitOf returns what keys are allowed by the job files; for the zero key what one

@@ -35,19 +35,19 @@ func newReportCmd(p *program, run func(*reportOptions) error) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report RESULTS...",
 		Short: "Say what happened, from results files",
-		Long: `Say what happened, from results files (- is standard input): as a table, as JSON,
-CSV (a row for each attempt), Markdown for the summary of a CI job, JUnit's XML, or
-as one page of HTML. Of a job with several records the newest counts. The limits
-are known if the job files are named, too.`,
+		Long: `Say what happened, from results files (- is standard input): as a table, as
+JSON, CSV (a row for each attempt), Markdown for the summary of a CI job,
+JUnit's XML, or as one page of HTML. Of a job with several records the newest
+counts. The limits are known if the job files are named, too.`,
 		Example: `  agentlimit report jobs.results.jsonl
-  agentlimit report jobs.results.jsonl --jobs jobs.yaml --format html -o report.html
+  agentlimit report out.jsonl --jobs jobs.yaml --format html -o report.html
   agentlimit report shard-*.jsonl --format markdown >>"$GITHUB_STEP_SUMMARY"`,
 		RunE: func(*cobra.Command, []string) error { return run(o) },
 	}
 	o.onResults(c)
 	f := c.Flags()
 	f.Var(wordFlag(&o.format, "table", "json", "csv", "markdown", "junit", "html"), "format", "table, json, csv, markdown, junit or html")
-	f.StringVarP(&o.output, "output", "o", "", "the `FILE` to write, whole or not at all\n(default standard output)")
+	f.StringVarP(&o.output, "output", "o", "", "the `FILE` to write, whole or not at all (default standard output)")
 	return c
 }
 

@@ -51,14 +51,14 @@ type loadOptions struct {
 // they are written.
 func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
 	o.vars = make(map[string]string)
-	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), format, "yaml, json or jsonl: what standard input is, and\nwhat has no known ending")
+	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), format, "yaml, json or jsonl: what standard input is, and what has no known ending")
 	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
-	f.Var(shardFlag(&o.shard), "shard", "only the jobs of one of several shards, such as 1/4,\nand its part of each limit that nobody shares")
+	f.Var(shardFlag(&o.shard), "shard", "only the jobs of one of several shards, such as 1/4, and its part of each limit that nobody shares")
 	o.addCoordinatorFlag(f)
 }
 
 func (o *loadOptions) addCoordinatorFlag(f *pflag.FlagSet) {
-	f.Var(coordinatorFlag(&o.coordinator), "coordinator", "who keeps the limits: local (this process), folder,\nfolder:PATH or a redis:// URL (default as the file says)")
+	f.Var(coordinatorFlag(&o.coordinator), "coordinator", "who keeps the limits: local (this process), folder, folder:PATH or a redis:// URL (default as the file says)")
 }
 
 // onFiles makes c a command that is about job files: some must be named, and
@@ -156,8 +156,8 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 	}
 	o.onFiles(c)
 	f := c.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output\n(default NAME.results.jsonl, after the first file)")
-	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs\nthat are done there; without one, start it")
+	f.StringVarP(&o.output, "output", "o", "", "the results `FILE`; - is standard output (default NAME.results.jsonl, after the first file)")
+	f.BoolVar(&o.resume, "resume", false, "go on with the results file: leave out the jobs that are done there; without one, start it")
 	f.BoolVar(&o.RetryUnknown, "retry-unknown", false, "with --resume: repeat jobs of unknown fate, too")
 	f.BoolVar(&o.overwrite, "overwrite", false, "start an existing results file anew")
 	o.addScopeFlags(f)
@@ -175,24 +175,24 @@ Exit codes: 0 all succeeded; 1 some failed; 2 bad usage or file, nothing ran;
 }
 
 func (o *runOptions) addHideFlag(f *pflag.FlagSet) {
-	f.Var(keysFlag(&o.hideQuery), "hide-query", "a query key whose values are not recorded, like key\nand token; may be repeated, or a list with commas")
+	f.Var(keysFlag(&o.hideQuery), "hide-query", "a query key whose values are not recorded, like key and token; may be repeated, or a list with commas")
 }
 
 const deadlineUsage = "defer what has not started by then, from now"
 
 // addScopeFlags adds the flags that say which jobs there are, and how many at once.
 func (o *runOptions) addScopeFlags(f *pflag.FlagSet) {
-	f.Var(choiceFlag(&o.only), "only", "only the jobs that match: id=GLOB, host=GLOB or\naccount=GLOB; of several, all must match")
-	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once\n(default as the file says, else 16)")
+	f.Var(choiceFlag(&o.only), "only", "only the jobs that match: id=GLOB, host=GLOB or account=GLOB; of several, all must match")
+	f.VarP(countFlag(&o.Global, 1, 1<<20), "concurrency", "j", "most calls under way at once (default as the file says, else 16)")
 	f.Var(countFlag(&o.Queue, 1, 1<<30), "queue", "most jobs that wait in memory")
 	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
 }
 
 // addEndFlags adds the flags that say when a run is stopped, and how.
 func (o *runOptions) addEndFlags(f *pflag.FlagSet) {
-	f.Var(lostFlag(&o.Lost), "coordinator-lost", "while a shared coordinator cannot be reached: wait,\nstop, or cancel (also what runs, when others may\nhave its permits)")
+	f.Var(lostFlag(&o.Lost), "coordinator-lost", "while a shared coordinator cannot be reached: wait, stop, or cancel (also what runs, when others may have its permits)")
 	f.Var(durationFlag(&o.Grace, 0), "grace", "time to end in, after the first Ctrl-C")
-	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as\na part of those that ended (5%, once 20 have)")
+	f.Var(maxFailuresFlag(&o.MaxFailures), "max-failures", "stop once so many jobs have failed, as a number or as a part of those that ended (5%, once 20 have)")
 }
 
 // check refuses options that do not go together.

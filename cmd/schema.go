@@ -14,7 +14,8 @@ func newSchemaCmd(p *program) *cobra.Command {
 explain and check them. Its $defs/line is for a line of JSON Lines.
 
 An editor with yaml-language-server wants this on top of a job file:
-# yaml-language-server: $schema=agentlimit.schema.json`,
+
+    # yaml-language-server: $schema=agentlimit.schema.json`,
 		Example: "  agentlimit schema >agentlimit.schema.json",
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return p.print(jobspec.Schema) },

@@ -32,7 +32,7 @@ func newStatusCmd(p *program, status func(context.Context, *statusOptions) error
 		Long: `Say what is under way and what waits at a coordinator that processes share, with
 buckets and pauses, for each key that is in use, waited for, paused or not full.`,
 		Example: `  agentlimit status --coordinator folder
-  agentlimit status --coordinator redis://localhost --format json | jq '.keys[].in_use'`,
+  agentlimit status --coordinator redis://localhost --format json | jq .keys`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), o) },
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"net/url"
 	"regexp"
 	"slices"
@@ -105,6 +106,10 @@ func (d *decoder) parseURL(n *node, s string, schemes ...string) *url.URL {
 		return nil
 	}
 	u, err := url.Parse(s)
+	if _, bad := errors.AsType[url.EscapeError](err); bad {
+		d.fail(n, "want %%25 for a %% that begins no escape (the value is not shown, it may hold secrets)")
+		return nil
+	}
 	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
 		d.fail(n, "want a URL that begins with %s:// and a host (the value is not shown, it may hold secrets)", strings.Join(schemes, ":// or "))
 		return nil
@@ -181,8 +186,12 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 	return quote(b, text)
 }
 
+// quote tells apart also what is no text, by its bytes.
 func quote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
+	b, err := jsontext.AppendQuote(b, s)
+	if err != nil {
+		b = append(b, s...)
+	}
 	return b
 }
 

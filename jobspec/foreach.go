@@ -91,8 +91,10 @@ func (f *rowFeed) find(s spot) (entry, error) {
 }
 
 func (f *rowFeed) entry(record []byte, s spot) (entry, error) {
-	if err := checkText(f.file, record, s.line); err != nil {
-		return entry{}, err
+	if !f.form.bytes {
+		if err := checkText(f.file, record, s.line); err != nil {
+			return entry{}, err
+		}
 	}
 	row, err := f.parse(record, s)
 	if err != nil {

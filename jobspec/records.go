@@ -43,6 +43,7 @@ type form struct {
 	end   func(data []byte, quoted bool) (n int, open bool)
 	trim  func(record []byte) []byte // takes away what ended it
 	blank func(record []byte) bool   // whether it is none
+	bytes bool                       // it need be no text
 }
 
 // lines are as most files have them, and those that end in NUL as find -print0 and
@@ -51,12 +52,12 @@ var (
 	lines = form{
 		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, '\n') + 1, false },
 		func(line []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")) },
-		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 },
+		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, false,
 	}
 	linesToNUL = form{
 		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, 0) + 1, false },
 		func(line []byte) []byte { return bytes.TrimSuffix(line, []byte{0}) },
-		func([]byte) bool { return false },
+		func([]byte) bool { return false }, true,
 	}
 )
 

@@ -32,6 +32,7 @@ func TestRefused(t *testing.T) {
 		{"rows of a kind that is misspelt", job("for_each: {cvs: x}, " + get), `jobs.yaml:3:15: jobs[0].for_each.cvs: unknown key: want csv, jsonl, lines, values`},
 		{"rows with a doubled name", job("for_each: {values: [{a: 1, a: 2}]}, " + get), `jobs.yaml:3:31: "a": doubled key, first on line 3`},
 		{"a URL, which may hold a password, for a host", job("host: 'http://u:PW3@h', " + get), `jobs.yaml:3:10: jobs[0].host: a URL (it is not shown, it may hold secrets): want a host name, such as api.example.com, gpu-box:8080 or [::1]`},
+		{"a % that begins no escape", job(`http: {url: "http://h/50%zz"}`), `jobs.yaml:3:16: jobs[0].http.url: want %25 for a % that begins no escape (the value is not shown, it may hold secrets)`},
 		{"rows of nowhere", job("for_each: {}, " + get), `jobs.yaml:3:14: jobs[0].for_each: a mapping: want one of csv, jsonl, lines, values`},
 		{"rows of two places", job("for_each: {values: [a], lines: x}, " + get), `jobs.yaml:3:28: jobs[0].for_each.lines: want one of csv, jsonl, lines, values`},
 		{"rows that are a list of lists", job("for_each: {values: [[a]]}, " + get), `jobs.yaml:3:24: want a mapping from names to values`},

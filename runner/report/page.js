@@ -18,7 +18,7 @@
 			const at = Math.min(Math.max((e.clientX - box.left) / box.width, 0), 0.9999);
 			const bin = Math.floor(at * most.length);
 			const text = mean ? most[bin] + " under way at most, " + mean[bin] / 100 + " on average" : most[bin] + " tokens";
-			out.textContent = clock(at) + ": " + text + (paused[Math.floor(at * paused.length)] ? "; paused" : "");
+			out.textContent = clock(at) + ": " + text + ["", "; paused for some", "; paused"][paused[Math.floor(at * paused.length)] || 0];
 		});
 		svg.addEventListener("pointerleave", () => { out.textContent = ""; });
 	}

@@ -59,6 +59,12 @@ type bucket struct {
 // what room there is.
 const height = 100
 
+// How a key was paused, for the script.
+const (
+	partly = 1 + iota
+	wholly
+)
+
 // none stands for the height of a limit that is not known.
 const none = -1
 
@@ -110,19 +116,23 @@ func (r *Report) bucket(k *Key, l *line) *bucket {
 	return b
 }
 
-// paused draws when a key was paused; a host or an account also when one of its pairs
-// was.
+// paused draws when a key was paused, and, half as high, when a pair was that it is the
+// host or the account of: all else on it went on.
 func (r *Report) paused(key limits.Key) (area, at string) {
 	values := make([]int64, bins)
 	for _, p := range r.Pauses {
+		high := int64(wholly)
+		if p.Key != key {
+			high = partly
+		}
 		if p.Key == key || p.Key.Kind == limits.Pair && ofPair(p.Key, key) {
 			first, last := r.axis.at(p.From.Limits())*bins, r.axis.at(p.Until.Limits())*bins
 			for i := int(first); i < bins && float64(i) < last; i++ {
-				values[i] = 1
+				values[i] = max(values[i], high)
 			}
 		}
 	}
-	return steps(values, 1, bins), fmt.Sprint(values)
+	return steps(values, wholly, bins), fmt.Sprint(values)
 }
 
 // ofPair reports whether key is the host or the account of a pair.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,15 @@ var junitRules = map[string]struct{ attributes, children string }{
 	"system-err": {"", ""},
 }
 
+// junitTypes are what the attributes may hold. Any other holds any text.
+var junitTypes = map[string]*regexp.Regexp{
+	"testsuite tests": whole, "testsuite failures": whole, "testsuite errors": whole, "testsuite skipped": whole, "testsuite id": whole,
+	"testsuite time": decimal, "testcase time": decimal, "testsuite timestamp": regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$`),
+	"testsuite name": some, "testsuite hostname": some, "testsuite package": some, "testcase classname": some, "failure type": some, "error type": some,
+}
+
+var whole, decimal, some = regexp.MustCompile(`^\d+$`), regexp.MustCompile(`^\d+\.\d+$`), regexp.MustCompile(`\S`)
+
 // element is any XML element.
 type element struct {
 	XMLName  xml.Name
@@ -205,15 +215,21 @@ func (e element) check(t *testing.T) {
 	for _, a := range e.Attrs {
 		attributes = append(attributes, a.Name.Local)
 	}
+	for _, a := range e.Attrs {
+		if of := e.XMLName.Local + " " + a.Name.Local; junitTypes[of] != nil && !junitTypes[of].MatchString(a.Value) {
+			t.Errorf("<%s=%q>, want %v", of, a.Value, junitTypes[of])
+		}
+	}
 	slices.Sort(attributes)
 	rule, known := junitRules[e.XMLName.Local]
 	if !known || strings.Join(attributes, " ") != rule.attributes {
 		t.Errorf("<%s> has the attributes %v, want %s", e.XMLName.Local, attributes, rule.attributes)
 	}
 	last := 0
-	for _, child := range e.Children {
+	for i, child := range e.Children {
 		at := slices.Index(strings.Fields(rule.children), child.XMLName.Local)
-		if at < last {
+		many := child.XMLName.Local == "testcase" || child.XMLName.Local == "testsuite"
+		if at < last || at == last && i > 0 && !many || e.XMLName.Local == "testcase" && i > 0 {
 			t.Errorf("<%s> has <%s>, want %s in this order", e.XMLName.Local, child.XMLName.Local, rule.children)
 		}
 		last = at
@@ -259,6 +275,24 @@ func TestJUnit(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the test cases (-want +got):\n%s", diff)
+	}
+}
+
+// TestJUnitOfOddRecords keeps to the rules whatever is reported.
+func TestJUnitOfOddRecords(t *testing.T) {
+	odd := results.Record{Status: "new"}
+	spoilt := attempted("a", "", began, -time.Second)
+	spoilt.Status, spoilt.Error = results.Failed, &results.Error{}
+	for name, records := range map[string][]results.Record{"nothing": nil, "a record that says nothing": {odd}, "an attempt that ends before it starts": {spoilt}} {
+		var b bytes.Buffer
+		if err := reportOf(t, records...).JUnit(&b); err != nil {
+			t.Fatal(err)
+		}
+		var root element
+		if err := xml.Unmarshal(b.Bytes(), &root); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, &b)
+		}
+		root.check(t)
 	}
 }
 

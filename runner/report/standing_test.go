@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,11 +33,11 @@ func TestStanding(t *testing.T) {
 		{"a run at the same time", []results.Record{
 			of("2", "<stdin>:1", 3*second, results.Invalid), of("2", "b", 5*second, results.Failed)}, "a b <stdin>:1 <stdin>:3 <stdin>:1 "},
 	} {
-		got := ""
+		var got strings.Builder
 		for r := range Standing(listed(append(first, test.more...)...)) {
-			got += r.ID + " "
+			got.WriteString(r.ID + " ")
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, got.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
