@@ -160,7 +160,7 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 	out, _ := s.results()
 	var file *whole
 	switch {
-	case sameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
+	case results.SameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
 		err = errors.New("it is a file that this run reads or writes already")
 	case s.deferredOut == stdout, isStream(s.deferredOut):
 		err = errors.New("it is no place for a file that appears whole or not at all")
@@ -204,7 +204,7 @@ func (o *runOptions) results() (string, error) {
 		base := filepath.Base(o.files[0])
 		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
 	}
-	if same := results.SameFile(path, o.inputs()); same != "" {
+	if same := results.SameFile(path, o.inputs()...); same != "" {
 		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}
 	}
 	return path, nil
