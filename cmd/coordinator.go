@@ -153,7 +153,7 @@ func (p *program) open(ctx context.Context, m meeting) (limits.Coordinator, erro
 	if m.redis != "" {
 		return redis.Open(ctx, m.redis, redis.Options{Say: warn})
 	}
-	return folder.Open(m.folder, folder.Options{Warn: warn})
+	return folder.Open(ctx, m.folder, folder.Options{Warn: warn})
 }
 
 // parentKeys returns the keys that are held there by the job whose command this is.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"agentlimit/runner/results"
 )
 
 // whole is a file that appears whole or not at all, with the mode 0600: until
@@ -60,16 +58,4 @@ func pathless(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// sameFile returns the first of others that is the same file as path, by whatever
-// spelling or link, though there may be no file yet; else "".
-func sameFile(path string, others ...string) string {
-	for _, other := range others {
-		a, _ := filepath.Abs(path)
-		if b, _ := filepath.Abs(other); a == b {
-			return other
-		}
-	}
-	return results.SameFile(path, others)
 }

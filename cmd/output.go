@@ -160,7 +160,7 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 	out, _ := s.results()
 	var file *whole
 	switch {
-	case sameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
+	case results.SameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
 		err = errors.New("it is a file that this run reads or writes already")
 	case s.deferredOut == stdout, isStream(s.deferredOut):
 		err = errors.New("it is no place for a file that appears whole or not at all")
@@ -207,7 +207,7 @@ func (o *runOptions) results() (string, error) {
 	if inner, packed := jobspec.PackedName(path); packed {
 		return "", &hinted{fmt.Errorf("results file %q: results are not written compressed: what a crash cuts off could not be set right", path), fmt.Sprintf("-o %s, and compress it when all is done: report and audit read it so", inner)}
 	}
-	if same := results.SameFile(path, o.inputs()); same != "" {
+	if same := results.SameFile(path, o.inputs()...); same != "" {
 		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}
 	}
 	return path, nil

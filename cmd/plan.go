@@ -168,7 +168,7 @@ func (o *planOptions) openForecast(seen *watch) (func(error) error, error) {
 		return func(err error) error { return err }, nil
 	}
 	file, err := (*whole)(nil), errors.New("it is a file that is read")
-	if sameFile(o.records, append(o.inputs(), o.from...)...) == "" {
+	if results.SameFile(o.records, append(o.inputs(), o.from...)...) == "" {
 		file, err = create(o.records)
 	}
 	if err != nil {

@@ -45,6 +45,12 @@ type outputs struct {
 	ended          bool
 }
 
+// around puts the printer around a run.
+func (p *printer) around(cfg *runner.Config) {
+	p.Source, p.Caller, p.Sink = cfg.Source, cfg.Caller, cfg.Records
+	cfg.Source, cfg.Caller, cfg.Records, cfg.Left = p, p, p, p.forget
+}
+
 // Next returns the next job.
 func (p *printer) Next() (*jobspec.Job, error) {
 	j, err := p.Source.Next()

@@ -64,7 +64,7 @@ func (p *program) report(o *reportOptions) error {
 	if o.output == "" || o.output == stdout {
 		return o.write(breaking{p.stdout, "write to standard output"}, p.records(&o.recordOptions, false), about)
 	}
-	if same := sameFile(o.output, slices.Concat(o.results, o.jobs.inputs())...); same != "" {
+	if same := results.SameFile(o.output, slices.Concat(o.results, o.jobs.inputs())...); same != "" {
 		return &hinted{fmt.Errorf("output %q: it is the file %q that is read", o.output, same), "-o names another file"}
 	}
 	file, err := create(o.output)

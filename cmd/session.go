@@ -93,19 +93,14 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles(), Coordinator: s.meeting.id(), Held: s.meeting.parentKeys()})
 	defer client.Close()
 	s.Caller = client
-	if s.printed != nil {
-		s.printed.Caller, s.printed.Sink = client, s.Records
-		s.Caller, s.Records = s.printed, s.printed
-		defer s.printed.close()
-	}
 	closeDeferred, err := s.openDeferred(spec)
 	if err != nil {
 		return errors.Join(err, out.close(true))
 	}
 	s.choose(spec, out.past)
 	if s.printed != nil {
-		s.printed.Source = s.Source
-		s.Source, s.Left = s.printed, s.printed.forget
+		s.printed.around(&s.Config)
+		defer s.printed.close()
 	}
 	err = s.runJobs(ctx, out.inflight)
 	if s.printed != nil {

@@ -253,8 +253,8 @@ func (o *runOptions) checkSummary() error {
 		return nil
 	}
 	out, _ := o.results() // what is wrong with it is said later
-	switch same := sameFile(o.summary, o.inputs()...); {
-	case sameFile(o.summary, out) != "":
+	switch same := results.SameFile(o.summary, o.inputs()...); {
+	case results.SameFile(o.summary, out) != "":
 		return o.badSummary(errors.New("it is the results file"))
 	case same != "":
 		return o.badSummary(fmt.Errorf("it is the job file %q", same))

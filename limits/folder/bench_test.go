@@ -34,13 +34,13 @@ func BenchmarkAdmission(b *testing.B) {
 			b.Run(fmt.Sprintf("%d-beside-%d", n, others), func(b *testing.B) {
 				path := b.TempDir()
 				for range others {
-					f, err := Open(path, Options{})
+					f, err := Open(context.Background(), path, Options{})
 					if err != nil {
 						b.Fatal(err)
 					}
 					defer f.Close()
 				}
-				f, err := Open(path, Options{})
+				f, err := Open(context.Background(), path, Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

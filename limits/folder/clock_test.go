@@ -29,7 +29,7 @@ func (m *machine) clock() clock {
 // join opens the folder on the machine; what is warned of is kept.
 func (m *machine) join(t *testing.T, path string, warned *[]string) *Folder {
 	t.Helper()
-	f, err := open(path, Options{Warn: func(s string) { *warned = append(*warned, s) }}, m.clock())
+	f, err := open(context.Background(), path, Options{Warn: func(s string) { *warned = append(*warned, s) }}, m.clock())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,11 +97,11 @@ func full(path string) error {
 // fullAt has two members, one of which says a batch when files cannot grow.
 func fullAt(size uint64, path string) error {
 	m := &machine{"first", 100 * second, 1.8e15}
-	f, err := open(path, Options{}, m.clock())
+	f, err := open(context.Background(), path, Options{}, m.clock())
 	if err != nil {
 		return err
 	}
-	other, err := open(path, Options{}, m.clock())
+	other, err := open(context.Background(), path, Options{}, m.clock())
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{"a folder that others may write to": open, "a file": file, "no disk": "/proc/agentlimit"} {
-		if f, err := Open(path, Options{}); err == nil {
+		if f, err := Open(context.Background(), path, Options{}); err == nil {
 			t.Errorf("%s: Open(%q) = %v, want an error", name, path, f)
 		}
 	}
@@ -219,7 +219,7 @@ func TestRefusedFoldersAreLetGo(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(path, "queue"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, Options{}); err == nil {
+	if _, err := Open(context.Background(), path, Options{}); err == nil {
 		t.Error("Open succeeded")
 	}
 	open, err := os.ReadDir("/proc/self/fd")
@@ -264,6 +264,9 @@ func TestALockThatDoesNotCome(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		if err := f.Sync(ctx, batch, new(limits.Reply)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Sync of a locked folder = %v, want %v", err, context.DeadlineExceeded)
+		}
+		if _, err := Open(ctx, path, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Open of a locked folder = %v, want %v", err, context.DeadlineExceeded)
 		}
 		cancel()
 	}

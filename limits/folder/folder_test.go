@@ -3,6 +3,7 @@
 package folder
 
 import (
+	"context"
 	"testing"
 
 	"agentlimit/limits"
@@ -26,7 +27,7 @@ func members(path string) conformance.Open {
 
 func mustOpen(t *testing.T, path string) *Folder {
 	t.Helper()
-	f, err := Open(path, Options{Warn: func(s string) { t.Error(s) }})
+	f, err := Open(context.Background(), path, Options{Warn: func(s string) { t.Error(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

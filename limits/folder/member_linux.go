@@ -37,16 +37,16 @@ type Folder struct {
 // Open makes this process a member of the folder, which is created if it is not
 // there. A folder on a network file system, or one that others may write to, is
 // refused. Open waits as long as another process holds the folder's lock, which is
-// far less than a millisecond unless that one is stopped.
-func Open(path string, opts Options) (*Folder, error) {
+// far less than a millisecond unless that one is stopped, and ctx is not done.
+func Open(ctx context.Context, path string, opts Options) (*Folder, error) {
 	c, err := systemClock()
 	if err != nil {
 		return nil, fmt.Errorf("open coordinator folder %s: %w", path, err)
 	}
-	return open(path, opts, c)
+	return open(ctx, path, opts, c)
 }
 
-func open(path string, opts Options, c clock) (*Folder, error) {
+func open(ctx context.Context, path string, opts Options, c clock) (*Folder, error) {
 	d, err := openDir(path, opts.Warn, c)
 	if err != nil {
 		return nil, fmt.Errorf("open coordinator folder %s: %w", path, err)
@@ -56,7 +56,7 @@ func open(path string, opts Options, c clock) (*Folder, error) {
 		dir: d, changed: make(chan struct{}, 1), closed: make(chan struct{}),
 		children: make(map[limits.ClaimID]bool),
 	}
-	if err := f.join(); err != nil {
+	if err := f.join(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open coordinator folder %s: %w", path, err), f.Close())
 	}
 	if f.bell, err = newBell(d.members(), f.file(".lock")); err == nil {
@@ -70,8 +70,8 @@ func open(path string, opts Options, c clock) (*Folder, error) {
 func (f *Folder) file(suffix string) string { return filepath.Join(f.dir.members(), f.dir.self+suffix) }
 
 // join makes the member's files. Nobody sees them before they are locked.
-func (f *Folder) join() error {
-	return f.dir.step(context.Background(), func(st *state) error {
+func (f *Folder) join(ctx context.Context) error {
+	return f.dir.step(ctx, func(st *state) error {
 		own, err := os.OpenFile(f.file(".lock"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@
 package folder
 
 import (
+	"context"
 	"errors"
 
 	"agentlimit/limits"
@@ -14,7 +15,7 @@ var errUnsupported = errors.New("a folder coordinator needs Linux: elsewhere use
 type Folder struct{ limits.Coordinator }
 
 // Open returns an error on this system.
-func Open(string, Options) (*Folder, error) { return nil, errUnsupported }
+func Open(context.Context, string, Options) (*Folder, error) { return nil, errUnsupported }
 
 // Look returns an error on this system.
 func Look(string) ([]limits.KeyStatus, error) { return nil, errUnsupported }

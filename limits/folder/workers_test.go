@@ -20,7 +20,7 @@ import (
 // caller makes calls to the test's server, one after the other: it says when one
 // begins and ends, and goes on when the server has heard.
 func caller(path string) error {
-	f, err := Open(path, Options{Warn: func(s string) { fmt.Fprintln(os.Stderr, s) }})
+	f, err := Open(context.Background(), path, Options{Warn: func(s string) { fmt.Fprintln(os.Stderr, s) }})
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func crowdClaim(f *Folder, id limits.ClaimID) limits.Claim {
 
 // racer makes empty calls until it may no more, and says how many.
 func racer(path string) error {
-	f, err := Open(path, Options{})
+	f, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func racer(path string) error {
 // holder holds a permit, and has a child hold its lock, until standard input says
 // "release" or ends.
 func holder(path string) error {
-	f, err := Open(path, Options{})
+	f, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func holder(path string) error {
 
 // admitter has batches of 64 admitted, and says how many claims were.
 func admitter(path string) error {
-	f, err := Open(path, Options{})
+	f, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}

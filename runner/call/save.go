@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"agentlimit/runner/results"
 )
 
 // saveFile returns the temporary file for what is to become the file path, and
@@ -34,22 +36,8 @@ func (c *Client) replaceable(path string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	for _, kept := range c.cfg.Keep {
-		if sameFile(path, kept) {
-			return fail(Broken, "file", "save output: it is a file that this run reads or writes")
-		}
+	if results.SameFile(path, c.cfg.Keep...) != "" {
+		return fail(Broken, "file", "save output: it is a file that this run reads or writes")
 	}
 	return nil
-}
-
-// sameFile reports whether two paths lead to one file, or would if it existed.
-func sameFile(a, b string) bool {
-	return same(a, b) || filepath.Base(a) == filepath.Base(b) && same(filepath.Dir(a), filepath.Dir(b))
-}
-
-// same reports whether what is at two paths exists and is the same.
-func same(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 )
 
 // Mode says what [Open] does with a file that is there already.
@@ -137,17 +138,20 @@ func (f *File) Close() error {
 	return errors.Join(synced, closed)
 }
 
-// SameFile returns the first of inputs that is the same file as path, through
-// whatever link or spelling, and "" if none is.
-func SameFile(path string, inputs []string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	for _, input := range inputs {
-		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
-			return input
+// SameFile returns the first of others that is the same file as path, through whatever
+// link or spelling, or would be if it existed; "" if none is.
+func SameFile(path string, others ...string) string {
+	for _, other := range others {
+		if same(path, other) || filepath.Base(path) == filepath.Base(other) && same(filepath.Dir(path), filepath.Dir(other)) {
+			return other
 		}
 	}
 	return ""
+}
+
+// same reports whether what is at two paths exists and is the same.
+func same(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }

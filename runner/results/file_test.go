@@ -320,7 +320,7 @@ func TestSameFile(t *testing.T) {
 		{"a folder", ".", ""},
 	}
 	for _, tt := range tests {
-		if got := SameFile(tt.path, []string{"-", "limits.yaml", "jobs.yaml"}); got != tt.want {
+		if got := SameFile(tt.path, "-", "limits.yaml", "jobs.yaml"); got != tt.want {
 			t.Errorf("%s: SameFile(%q) = %q, want %q", tt.name, tt.path, got, tt.want)
 		}
 	}

@@ -109,10 +109,10 @@ type Exec struct {
 
 	StdoutEncoding  string `json:"stdout_encoding,omitempty"`
 	StderrEncoding  string `json:"stderr_encoding,omitempty"`
-	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
-	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
-	StdoutRedacted  bool   `json:"stdout_redacted,omitempty"`
-	StderrRedacted  bool   `json:"stderr_redacted,omitempty"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitzero"`
+	StderrTruncated bool   `json:"stderr_truncated,omitzero"`
+	StdoutRedacted  bool   `json:"stdout_redacted,omitzero"`
+	StderrRedacted  bool   `json:"stderr_redacted,omitzero"`
 	Saved           string `json:"saved,omitempty"` // path of the whole standard output
 }
 
