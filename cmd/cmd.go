@@ -90,7 +90,7 @@ A flag wins over its variable, and that over the job file.`,
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newExecCmd(p, p.exec), newStatusCmd(p, p.status), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
 		newReportCmd(p, p.report), newAuditCmd(p, p.audit),
-		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p))
+		newInitCmd(p, p.initFile), newSchemaCmd(p), newManCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)
 	}
