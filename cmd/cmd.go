@@ -95,7 +95,7 @@ A flag wins over its variable, and that over the job file.`,
 	root.CompletionOptions.DisableDefaultCmd = true // ours refuses other shells
 	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newExecCmd(p, p.exec), newStatusCmd(p, p.status), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
 		newReportCmd(p, p.report), newAuditCmd(p, p.audit),
-		newInitCmd(p, p.writeStarter), newSchemaCmd(p), newManCmd(p), newCompletionCmd(p))
+		newInitCmd(p, p.initFile), newSchemaCmd(p), newManCmd(p), newCompletionCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)
 	}

@@ -25,6 +25,7 @@ var below = map[string][]string{
 	"limits/folder":      {"limits"},
 	"limits/redis":       {"limits"},
 	"jobspec":            {"limits"},
+	"jobspec/curl":       {"jobspec"},
 	"runner/results":     {"limits"},
 	"runner/audit":       {"limits", "runner/results"},
 	"runner/report":      {"limits", "runner/results", "runner/audit"},
@@ -32,7 +33,7 @@ var below = map[string][]string{
 	"runner/call":        {"limits", "jobspec", "runner/results"},
 	"runner":             {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call"},
 	"runner/plan":        {"limits", "jobspec", "runner/results", "runner/call", "runner"},
-	"cmd": {"limits", "jobspec", "runner/results", "runner/schedule", "runner/call", "runner/audit",
+	"cmd": {"limits", "jobspec", "jobspec/curl", "runner/results", "runner/schedule", "runner/call", "runner/audit",
 		"runner/report", "runner", "runner/plan", "limits/folder", "limits/redis"},
 	"": {"cmd"},
 }

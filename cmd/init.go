@@ -19,18 +19,30 @@ var starter string
 
 // initOptions are the arguments of init.
 type initOptions struct {
-	file string // to write; - is standard output
+	file     string // to write; - is standard output
+	fromCurl bool   // from command lines on standard input
+	fromCSV  string // from the rows of this file; empty: not
+	url      string // what a row is asked of
 }
 
 func newInitCmd(p *program, run func(*initOptions) error) *cobra.Command {
 	o := &initOptions{file: "jobs.yaml"}
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a job file to start from",
 		Long: `Write a job file to start from (jobs.yaml, or FILE; - is standard output), with
-comments. It runs as it is, without a network. No file is replaced.`,
+comments. It runs as it is, without a network. No file is replaced.
+
+With --from-curl it has a job for each curl command line on standard input, which is
+read as a shell reads it, but nothing in it is run. What has no place in a job is named.
+Credentials become ${env:NAME}: the file holds none.
+
+With --from-csv it has a job for each row of a file, whose columns stand in --url as
+{COLUMN}.`,
 		Example: `  agentlimit init
-  agentlimit init - | less`,
+  agentlimit init - | less
+  agentlimit init --from-curl calls.yaml <calls.sh
+  agentlimit init --from-csv orders.csv --url 'https://api.example.com/orders/{order}'`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: oneFolder,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -40,28 +52,53 @@ comments. It runs as it is, without a network. No file is replaced.`,
 			return run(o)
 		},
 	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.fromCurl, "from-curl", false, "from curl command lines on standard input")
+	f.StringVar(&o.fromCSV, "from-csv", "", "from the rows of `FILE`, with --url")
+	f.Var(&value{kind: "TEMPLATE", read: func(s string) error { o.url = s; return nil }}, "url", "what is got of each row; {COLUMN} is its field")
+	return c
 }
 
-func (p *program) writeStarter(o *initOptions) error {
-	if o.file == stdout {
-		return p.print(starter)
+// initFile writes the file to start from.
+func (p *program) initFile(o *initOptions) error {
+	switch {
+	case o.fromCurl && o.fromCSV != "":
+		return &hinted{errors.New("--from-curl and --from-csv contradict each other"), "leave one of them out"}
+	case o.fromCurl:
+		return p.initFromCurl(o)
+	case o.fromCSV != "":
+		return p.initFromCSV(o)
+	case o.url != "":
+		return &hinted{errors.New("--url is without --from-csv"), "--from-csv FILE --url 'https://example.com/{COLUMN}'"}
 	}
-	if slices.Contains([]string{".json", ".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(o.file))) {
-		return &hinted{fmt.Errorf("write %q: the job file to start from is YAML", o.file), "name a file that ends in .yaml"}
+	if err := p.writeNew(o.file, starter); err != nil || o.file == stdout {
+		return err
 	}
-	f, err := os.OpenFile(o.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written; agentlimit run %[1]s runs it", o.file))
+	return nil
+}
+
+// writeNew writes a job file where there is none.
+func (p *program) writeNew(file, text string) error {
+	if file == stdout {
+		return p.print(text)
+	}
+	if slices.Contains([]string{".json", ".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(file))) {
+		return &hinted{fmt.Errorf("write %q: the job file to start from is YAML", file), "name a file that ends in .yaml"}
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err == nil {
-		_, err = f.WriteString(starter)
+		_, err = f.WriteString(text)
 		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(o.file)
+			os.Remove(file)
 		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return &hinted{fmt.Errorf("write %q: it exists already", o.file), "name another file, such as agentlimit init other.yaml"}
+		return &hinted{fmt.Errorf("write %q: it exists already", file), "name another file, such as agentlimit init other.yaml"}
 	case err != nil:
-		return fmt.Errorf("write %q: %w", o.file, pathless(err))
+		return fmt.Errorf("write %q: %w", file, pathless(err))
 	}
-	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written; agentlimit run %[1]s runs it", o.file))
 	return nil
 }

@@ -206,6 +206,7 @@ func TestReadmeIsComplete(t *testing.T) {
 		"the flag of run":         helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "run", "--help"),
 		"the flag of each":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "each", "--help"),
 		"the flag of plan":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "plan", "--help"),
+		"the flag of init":        helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "init", "--help"),
 		"the flag of validate":    helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "validate", "--help"),
 		"the flag of report":      helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "report", "--help"),
 		"the flag of audit":       helpNames(t, `(?m)^ +(?:-\w, )?(--[a-z-]+)`, "audit", "--help"),

@@ -74,6 +74,22 @@ func (t *table) readNames() error {
 	return err
 }
 
+// Columns returns the names that the first row of a file gives its fields, as
+// for_each: {csv: name} knows them.
+func Columns(name string) ([]string, error) {
+	s := newSource(Options{})
+	defer (&Spec{source: s}).Close()
+	r, err := s.open(&file{name: name})
+	if err != nil {
+		return nil, err
+	}
+	t := newTable(&rowFeed{records: r})
+	if err = t.records.rewind(); err == nil {
+		err = t.readNames()
+	}
+	return t.names, err
+}
+
 func (t *table) row(record []byte, s spot) (*item, error) {
 	values, err := t.parseRow(record, s)
 	if err == nil && len(values) != len(t.names) {

@@ -38,11 +38,13 @@ func (s *source) open(f *file) (records, error) {
 	case s.piped || !info.Mode().IsRegular():
 		r.in = Unpack(disk)
 	case packed(disk):
-		err = s.spool(&r, disk)
+		if err := s.spool(&r, disk); err != nil {
+			return r, err
+		}
 	default:
 		r.disk = disk
 	}
-	return r, err
+	return r, nil
 }
 
 // know gives a file its number.

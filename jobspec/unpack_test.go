@@ -209,3 +209,12 @@ func written(t *testing.T, files map[string]string) []string {
 	write(t, files)
 	return slices.Collect(maps.Keys(files))
 }
+
+func TestPackedWithoutATemporaryFolder(t *testing.T) {
+	files := written(t, map[string]string{"a.jsonl.gz": pack(t, ".gz", "{}")})
+	t.Setenv("TMPDIR", "none")
+	t.Setenv("TMP", "none")
+	if _, err := jobspec.Load(jobspec.Options{Files: files}); err == nil || !strings.HasPrefix(err.Error(), `read job file: unpack "a.jsonl.gz": `) {
+		t.Errorf("Load without a temporary folder = %v", err)
+	}
+}

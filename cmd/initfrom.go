@@ -1,0 +1,153 @@
+package cmd
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentlimit/jobspec"
+	"agentlimit/jobspec/curl"
+)
+
+// maxLines bounds the command lines that init reads, in bytes.
+const maxLines = 64 << 20
+
+// initFromCurl makes a job file of command lines, and says what is not in it.
+func (p *program) initFromCurl(o *initOptions) error {
+	lines, err := io.ReadAll(io.LimitReader(p.stdin, maxLines+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read command lines: %w", err)
+	case len(lines) > maxLines:
+		return fmt.Errorf("read command lines: over %d MiB", maxLines>>20)
+	}
+	made, err := curl.Convert(string(lines), o.beside)
+	if err != nil {
+		return err
+	}
+	for _, note := range made.Left {
+		p.voice.note(slog.LevelWarn, fmt.Sprintf("line %d: not carried over: %s", note.Line, printable(note.Text)))
+	}
+	if made.Jobs == 0 {
+		return &hinted{errors.New("no job could be made of standard input"), "agentlimit init --from-curl jobs.yaml <calls.sh"}
+	}
+	if err := p.writeNew(o.file, made.Text); err != nil || o.file == stdout {
+		return err
+	}
+	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written, with %s", o.file, many(int64(made.Jobs), "job")))
+	for _, s := range made.Secrets {
+		p.voice.say(slog.LevelInfo, fmt.Sprintf("set the variable %s: %s", s.Name, printable(s.What)))
+	}
+	return nil
+}
+
+// beside returns the path of a file, which is relative to the working folder, as the
+// job file that is written has to name it.
+func (o *initOptions) beside(path string) string {
+	if o.file == stdout || filepath.IsAbs(path) {
+		return path
+	}
+	from, err := filepath.Abs(filepath.Dir(o.file))
+	to, err2 := filepath.Abs(path)
+	if err = errors.Join(err, err2); err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(from, to); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return to
+}
+
+// initFromCSV makes a job file with a job for each row, and sees that it is one.
+func (p *program) initFromCSV(o *initOptions) error {
+	if o.url == "" {
+		return &hinted{errors.New("--from-csv is without --url"), "--url 'https://example.com/{COLUMN}' says what is got of each row"}
+	}
+	if o.fromCSV == stdin {
+		return &hinted{errors.New("--from-csv needs a file"), "rows of standard input are for_each: {csv: -}"}
+	}
+	columns, err := jobspec.Columns(o.fromCSV)
+	if err != nil {
+		return fmt.Errorf("--from-csv: %w", err)
+	}
+	url, used, err := withColumns(o.url, columns)
+	if err != nil {
+		return err
+	}
+	spec, err := jobspec.Load(jobspec.Options{
+		Files: []string{stdin}, Format: "yaml", Stdin: strings.NewReader(rowsFile(o.fromCSV, url, used)),
+		Env: func(string) (string, bool) { return "a-value", true },
+	})
+	if err != nil {
+		return err
+	}
+	spec.Close()
+	if err := p.writeNew(o.file, rowsFile(o.beside(o.fromCSV), url, used)); err != nil || o.file == stdout {
+		return err
+	}
+	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written, with %s; agentlimit run %[1]s runs it", o.file, many(spec.Jobs, "job")))
+	return nil
+}
+
+// braces matches a place for a column, and a reference, which stays as it is.
+var braces = regexp.MustCompile(`\$?\{[^{}]*\}`)
+
+// withColumns makes references of the columns in a template, and says which.
+func withColumns(template string, columns []string) (url string, used []string, err error) {
+	url = braces.ReplaceAllStringFunc(template, func(place string) string {
+		name := strings.Trim(place, "{}")
+		switch {
+		case place[0] == '$':
+			return place
+		case !slices.Contains(columns, name):
+			err = &hinted{fmt.Errorf("--url: no column %q", name), "the first row names " + strings.Join(columns, ", ")}
+		case !slices.Contains(used, name):
+			used = append(used, name)
+		}
+		return "${item:" + name + "}"
+	})
+	if err == nil && url == template {
+		err = &hinted{errors.New("--url is the same for each row"), "{" + columns[0] + "} in it stands for that column"}
+	}
+	return url, used, err
+}
+
+// rowsFile is a job file for the rows of a file; its labels say in the records which
+// row it was.
+func rowsFile(csv, url string, used []string) string {
+	labels := make(map[string]string)
+	for _, name := range used {
+		labels[name] = "${item:" + name + "}"
+	}
+	return fmt.Sprintf(`version: 1
+
+limits:
+  hosts:
+    "*": {concurrency: 4}           # of each host; rate: 10/s is another
+
+# A job for each row. A column that differs for each may be its id, such as
+# id: row-${item:%s}
+jobs:
+  - for_each: {csv: %s}
+    http:
+      method: GET
+      url: %s
+    labels: %s
+`, cmp.Or(append(used, "COLUMN")...), inJSON(csv), inJSON(url), inJSON(labels))
+}
+
+// inJSON spells a value in a way that YAML knows, too.
+func inJSON(v any) string {
+	var b strings.Builder
+	lines := json.NewEncoder(&b)
+	lines.SetEscapeHTML(false)
+	lines.Encode(v) // texts, to memory
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,48 @@
+package curl_test
+
+import (
+	"strings"
+	"testing"
+
+	"agentlimit/jobspec"
+	"agentlimit/jobspec/curl"
+)
+
+// FuzzConvert wants whatever is made of a text to be a job file with so many jobs, in
+// which no credential stands.
+func FuzzConvert(f *testing.F) {
+	for _, line := range []string{
+		`curl -X POST -H 'A: b' -d '{"a":1}' http://h/`, `curl -u a:hush-hush http://h/ --next -m x http://i/`,
+		`curl -F 'a=@;type="x;y' -F b=c;filename= http://h/`, `curl "$A/$B" -H "C: $D" -G -d @- <<E` + "\nx$y\nE\n",
+		"curl $'http://h/\\x00\\n' -H $'A: \\n'", "curl http://a:hush-hush@h/ -x u:hush-hush@p:1 --max-redirs 99 -L", `curl -b a=hush-hush "http://h/?token=hush-hush#x"`,
+		"curl -H 'Authorization: hush-hush' -E c:hush-hush --key k http://h/", "curl -X '\tä' http://h/ -o '' -T - -A '\x01'",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, lines string) {
+		made, err := curl.Convert(lines, func(path string) string { return path })
+		if err != nil {
+			return
+		}
+		load := func(value string) (*jobspec.Spec, error) {
+			return jobspec.Load(jobspec.Options{
+				Files: []string{"-"}, Format: "yaml", Stdin: strings.NewReader(made.Text),
+				Env: func(string) (string, bool) { return value, true },
+			})
+		}
+		spec, err := load("example.com")
+		if err != nil {
+			spec, err = load("http://example.com")
+		}
+		if err != nil {
+			t.Fatalf("Convert(%q): %v\n%s", lines, err, made.Text)
+		}
+		defer spec.Close()
+		if spec.Jobs != int64(made.Jobs) {
+			t.Errorf("Convert(%q) = %d jobs, %d are in\n%s", lines, made.Jobs, spec.Jobs, made.Text)
+		}
+		if !strings.Contains(lines, "-d") && !strings.Contains(lines, "-F") && strings.Count(lines, "hush-hush") == 1 && strings.Contains(lines, ":hush-hush@") && strings.Contains(made.Text, "hush-hush") {
+			t.Errorf("Convert(%q) holds a credential:\n%s", lines, made.Text)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package curl
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// request is what options say of one request, or of the same to several URLs.
+type request struct {
+	line   int
+	stdin  *string
+	typed  string // the option that is being taken up
+	left   []Note
+	broken error // why no job can be made of it
+
+	urls, outputs []string
+	method        string
+	headers       []header // typed ones, and those that remove what would be sent
+	presets       []header // of other options; typed ones win
+	body          []string // joined; nil: none
+	bodyFile      string   // all of the body, if it is one file as it is
+	parts         []part   // of a form
+	upload        string
+	user, bearer  string
+	agent         *string
+	cookies       []string
+	query         []string
+	proxy         string
+	tls           []string
+	timeout       string
+	redirects     string
+
+	json, get, head, follow, globoff, asIs bool
+}
+
+// header is a header line. One without a value removes what would be sent.
+type header struct{ name, value string }
+
+// maxFile bounds a file whose content gets into the job file, in bytes.
+const maxFile = 8 << 20
+
+func newRequest(c command) *request { return &request{line: c.line, stdin: c.stdin} }
+
+// leave names what is not carried over.
+func (r *request) leave(format string, args ...any) {
+	r.left = append(r.left, Note{r.line, fmt.Sprintf(format, args...)})
+}
+
+// preset sets a header that typed ones replace.
+func (r *request) preset(name, value string) {
+	if value != "" {
+		r.presets = append(r.presets, header{name, value})
+	}
+}
+
+func (r *request) header(line string) {
+	if strings.HasPrefix(line, "@") {
+		r.leave("-H @FILE")
+		return
+	}
+	name, value, found := strings.Cut(line, ":")
+	value = strings.TrimLeft(value, " \t")
+	if empty, ends := strings.CutSuffix(line, ";"); !found && ends {
+		r.leave("-H %q: a header without a value", empty)
+		return
+	}
+	switch strings.ToLower(name) {
+	case "content-length", "transfer-encoding":
+		r.leave("-H %q: it is set by itself", name)
+		return
+	case "user-agent":
+		if value == "" {
+			r.leave("-H %q: jobs name agentlimit", name)
+			return
+		}
+	}
+	if found {
+		r.headers = append(r.headers, header{name, value})
+	}
+}
+
+// content returns what a file holds, or standard input.
+func (r *request) content(name string) (string, bool) {
+	if name == "-" && r.stdin != nil {
+		return *r.stdin, true
+	}
+	info, err := os.Stat(name)
+	switch {
+	case name == "-":
+		r.broken = fmt.Errorf("%s: standard input", r.typed)
+		return "", false
+	case err == nil && !info.Mode().IsRegular():
+		err = fmt.Errorf("%q is no regular file", name)
+	case err == nil && info.Size() > maxFile:
+		err = fmt.Errorf("over %d MiB", maxFile>>20)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		r.broken = fmt.Errorf("%s: %w", r.typed, err)
+	}
+	return string(data), err == nil
+}
+
+// data adds to the body what is typed, or what the file behind an @ holds, if told so
+// without its line breaks.
+func (r *request) data(between, value string, strip bool) {
+	name, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		r.addData(between, value)
+		return
+	}
+	text, ok := r.content(name)
+	if !ok {
+		return
+	}
+	plain := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text)
+	whole := r.body == nil && name != "-" && (!strip || plain == text)
+	if strip {
+		text = plain
+	}
+	if r.addData(between, text); whole {
+		r.bodyFile = name
+	}
+}
+
+func (r *request) addData(between, text string) {
+	if r.body != nil {
+		r.body = append(r.body, between)
+	}
+	r.body, r.bodyFile = append(r.body, text), ""
+}
+
+// encoded is curl's own form of data for --data-urlencode and --url-query: text, =text,
+// name=text, @file or name@file, of which the text is percent-encoded.
+func (r *request) encoded(v string) string {
+	at := strings.IndexAny(v, "=@")
+	name, text := "", v
+	if at >= 0 {
+		name, text = v[:at], v[at+1:]
+	}
+	if at >= 0 && v[at] == '@' {
+		text, _ = r.content(text)
+	}
+	if strings.Contains(text, mark) {
+		r.broken = fmt.Errorf("%s: a variable that would have to be encoded", r.typed)
+	}
+	text = url.QueryEscape(text)
+	if name != "" {
+		text = name + "=" + text
+	}
+	return text
+}
+
+func (r *request) dataEncoded(v string) { r.addData("&", r.encoded(v)) }
+
+func (r *request) urlQuery(v string) {
+	if plain, found := strings.CutPrefix(v, "+"); found {
+		r.query = append(r.query, plain)
+		return
+	}
+	r.query = append(r.query, r.encoded(v))
+}
+
+func (r *request) referrer(v string) {
+	v, auto := strings.CutSuffix(v, ";auto")
+	if auto {
+		r.leave("%s …;auto", r.typed)
+	}
+	r.preset("Referer", v)
+}
+
+func (r *request) cookie(v string) {
+	if !strings.Contains(v, "=") && !strings.Contains(v, mark) {
+		r.leave("%s FILE", r.typed)
+		return
+	}
+	r.cookies = append(r.cookies, v)
+}
+
+func (r *request) tlsFile(key, name string) {
+	if key == "cert_file" && strings.Contains(strings.TrimPrefix(name, filepath.VolumeName(name)), ":") {
+		r.leave("%s: the password", r.typed)
+		name = name[:strings.LastIndex(name, ":")]
+	}
+	r.tls = append(r.tls, key+": "+mark+name)
+}
+
+func (r *request) throughProxy(v string) {
+	if strings.Contains(v, "@") {
+		r.leave("%s: the user of the proxy", r.typed)
+	}
+	scheme, rest, found := strings.Cut(v, "://")
+	if !found {
+		scheme, rest = "http", v
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		rest = rest[at+1:]
+	}
+	r.proxy = scheme + "://" + rest
+}
