@@ -113,7 +113,7 @@ func TestSetFromEnv(t *testing.T) {
 			t.Errorf("--%s is %q, want %q", name, got, want)
 		}
 	}
-	for _, want := range []string{`AGENTLIMIT_QUEUE: "none": want a whole number`, `AGENTLIMIT_PROGRESS: "loud": want auto, bar, plain, none`} {
+	for _, want := range []string{"AGENTLIMIT_QUEUE: want a whole number", "AGENTLIMIT_PROGRESS: want auto, bar, plain, none"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("setFromEnv: error %v, want one with %q", err, want)
 		}
