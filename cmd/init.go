@@ -33,12 +33,12 @@ func newInitCmd(p *program, run func(*initOptions) error) *cobra.Command {
 		Long: `Write a job file to start from (jobs.yaml, or FILE; - is standard output), with
 comments. It runs as it is, without a network. No file is replaced.
 
-With --from-curl it has a job for each curl command line on standard input, which
-is read as a shell reads it, but nothing in it is run. What has no place in a job
-is named. Credentials become ${env:NAME}: the file holds none.
+With --from-curl it has a job for each curl command line on standard input, read
+as a shell reads it; nothing in it is run. What has no place in a job is named.
+Credentials become ${env:NAME}: the file holds none.
 
-With --from-csv it has a job for each row of a file, whose columns stand in --url
-as {COLUMN}.`,
+With --from-csv it has a job for each row of a file, whose columns stand in
+--url as {COLUMN}.`,
 		Example: `  agentlimit init
   agentlimit init - | less
   agentlimit init --from-curl calls.yaml <calls.sh
