@@ -3,6 +3,7 @@ package call
 import (
 	"cmp"
 	"encoding/base64"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,88 +69,104 @@ const blanks = "\r\n "
 // escape is a place of a text where an escape may begin, or a line may break.
 type escape struct {
 	at     int
-	breaks bool
-	to     []byte // what the character there may be, or begin with
+	behind int    // what is not behind this belongs to another escape
+	breaks bool   // it is a break as it stands
+	to     []byte // what the character there may be, or begin with; good for one round
 }
 
-// escapesOf returns the escapes of a text in their order; with breaks, line breaks too.
-func escapesOf(s string, breaks bool) (all []escape) {
+// escapes returns the escapes of a text in their order; with breaks, line breaks too.
+func escapes(s string, breaks bool) iter.Seq[escape] {
 	what := `%\+`
 	if breaks {
 		what += blanks
 	}
-	var bytes []byte // some together
-	for at := 0; ; {
-		i := strings.IndexAny(s[at:], what)
-		if i < 0 {
-			return all
-		}
-		at += i
-		from, next := len(bytes), at+1
-		switch s[at] {
-		case '+':
-			bytes = append(bytes, ' ', '+')
-		case '%', '\\':
-			for _, query := range []bool{true, false} {
-				literal := skip(s, at, query)
-				if c, _ := unescape(s, at, query); c != "" {
-					bytes = append(bytes, c[0], s[literal]) // it may be no escape
-				}
-				next = max(next, literal) // a run of backslashes is looked at once
+	return func(yield func(escape) bool) {
+		var e escape
+		for next := 0; ; {
+			i := strings.IndexAny(s[next:], what)
+			if i < 0 {
+				return
 			}
-		default:
-			bytes = append(bytes, s[at])
+			e.at, e.to = next+i, e.to[:0]
+			c := s[e.at]
+			next, e.breaks = e.at+1, strings.IndexByte(blanks, c) >= 0
+			switch c {
+			case '+':
+				e.to = append(e.to, ' ', '+')
+			case '%', '\\':
+				for _, query := range []bool{true, false} {
+					literal := skip(s, e.at, query)
+					if c, _ := unescape(s, e.at, query); c != "" {
+						e.to = append(e.to, c[0], s[literal]) // it may be no escape
+					}
+					next = max(next, literal) // a run of backslashes is looked at once
+				}
+				slices.Sort(e.to)
+				e.to = slices.Compact(e.to)
+			default:
+				e.to = append(e.to, c)
+			}
+			if !yield(e) {
+				return
+			}
+			if !e.breaks {
+				e.behind = e.at + 1
+			}
 		}
-		slices.Sort(bytes[from:])
-		bytes = bytes[:from+len(slices.Compact(bytes[from:]))]
-		all = append(all, escape{at, strings.IndexByte(blanks, s[at]) >= 0, bytes[from:]})
-		at = next
 	}
 }
 
-// find adds where n begins in s, whose escapes are given, before limit.
-func (n needle) find(spans []span, s string, escapes []escape, limit int) []span {
-	for _, text := range slices.Compact([]string{n.text, n.plain}) {
-		for from := 0; text != ""; from++ {
-			i := strings.Index(s[from:], text)
-			if i < 0 || from+i >= limit {
-				break
-			}
-			from += i
-			spans = append(spans, span{from, from + len(text)})
-		}
-	}
-	try := func(at int) {
-		if at < limit {
-			if end := cmp.Or(n.reach(s, at, true), n.reach(s, at, false)); end > 0 {
-				spans = append(spans, span{at, end})
-			}
-		}
-	}
-	// Any other form begins with an escape, or as it is up to the first one.
-	behind := 0 // the escape before
-	for _, e := range escapes {
-		if e.breaks && !n.wraps {
-			continue
-		}
-		for _, c := range e.to {
-			end := e.at
-			if n.wraps && end > behind && strings.IndexByte(blanks, c) >= 0 {
-				end--
-				c = s[end] // any character may come next
-			}
-			most := min(end-behind+1, len(n.plain))
-			for k := -1; ; {
-				next := strings.IndexByte(n.plain[k+1:most], c)
-				if next < 0 {
+// find adds where needles begin in s before limit.
+func find(s string, limit int, needles []needle) (spans []span) {
+	for _, n := range needles {
+		for _, text := range slices.Compact([]string{n.text, n.plain}) {
+			for from := 0; text != ""; from++ {
+				i := strings.Index(s[from:], text)
+				if i < 0 || from+i >= limit {
 					break
 				}
-				if k += next + 1; s[end-k:end] == n.plain[:k] {
-					try(end - k)
-				}
+				from += i
+				spans = append(spans, span{from, from + len(text)})
 			}
 		}
-		behind = e.at + 1
+	}
+	wraps := slices.ContainsFunc(needles, func(n needle) bool { return n.wraps })
+	for e := range escapes(s, wraps) {
+		if e.behind >= limit {
+			break
+		}
+		for _, n := range needles {
+			if n.wraps || !e.breaks {
+				spans = n.around(spans, s, e, limit)
+			}
+		}
+	}
+	return spans
+}
+
+// around adds where n begins whose first escape is e: there, or as it is in front.
+func (n needle) around(spans []span, s string, e escape, limit int) []span {
+	for _, c := range e.to {
+		end := e.at
+		if n.wraps && end > e.behind && strings.IndexByte(blanks, c) >= 0 {
+			end--
+			c = s[end] // any character may come next
+		}
+		most := min(end-e.behind+1, len(n.plain))
+		for k := -1; ; {
+			next := strings.IndexByte(n.plain[k+1:most], c)
+			if next < 0 {
+				break
+			}
+			k += next + 1
+			at := end - k
+			if at >= limit || s[at:end] != n.plain[:k] {
+				continue
+			}
+			if to := cmp.Or(n.reach(s, at, true), n.reach(s, at, false)); to > 0 {
+				spans = append(spans, span{at, to})
+			}
+		}
 	}
 	return spans
 }

@@ -108,11 +108,7 @@ func (r *redactor) line(s string) string {
 // cover puts hidden in place of every run of secrets that begins before limit,
 // and cuts s there.
 func cover(s string, limit int, secrets []needle) (string, bool) {
-	escapes := escapesOf(s, slices.ContainsFunc(secrets, func(n needle) bool { return n.wraps }))
-	var spans []span // overlaps included
-	for _, n := range secrets {
-		spans = n.find(spans, s, escapes, limit)
-	}
+	spans := find(s, limit, secrets) // overlaps included
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	var out strings.Builder
 	at := 0 // what is before is done
