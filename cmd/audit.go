@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ func (p *program) audit(o *auditOptions) error {
 	defer spec.Close()
 	want := audit.Spec{Limits: o.limitOf(spec), PauseLag: pauseLag}
 	if !o.partial {
-		ids, bad, err := idsOf(spec.Source)
+		ids, bad, err := p.idsOf(spec.Source)
 		if err != nil {
 			return err
 		}
@@ -106,8 +107,9 @@ func (p *program) audit(o *auditOptions) error {
 	return &disproved{len(found.Violations)}
 }
 
-// idsOf returns the ids of all jobs that are left, and the places of bad lines.
-func idsOf(source jobspec.Source) (ids, bad []string, err error) {
+// idsOf returns the ids of all jobs that are left, and the places of bad lines, of which
+// it tells.
+func (p *program) idsOf(source jobspec.Source) (ids, bad []string, err error) {
 	for {
 		j, err := source.Next()
 		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
@@ -115,7 +117,9 @@ func idsOf(source jobspec.Source) (ids, bad []string, err error) {
 		case err == io.EOF:
 			return ids, bad, nil
 		case isInvalid:
-			bad = append(bad, invalid.Pos.String())
+			if bad = append(bad, invalid.Pos.String()); len(bad) <= shownInvalid {
+				p.voice.note(slog.LevelWarn, invalid.Error())
+			}
 			continue
 		case err != nil:
 			return nil, nil, err

@@ -81,6 +81,10 @@ func TestEachTakesAnyBytes(t *testing.T) {
 	if stdout != "<a\xfeb>" || code != 0 {
 		t.Errorf("then printed %q, exit code %d: %s", stdout, code, stderr)
 	}
+	stdout, stderr, code = eachLine(t, "b\x00a\xff\x00", "-0", "--account", "{}", "--", "printf", "<%s>")
+	if stdout != "<b>" || code != 1 || !strings.Contains(stderr, `<stdin>:2: command line: jobs[0].account: "${item:line}": want UTF-8`) {
+		t.Errorf("with such an account printed %q, exit code %d: %s", stdout, code, stderr)
+	}
 	stdout, _, _ = eachLine(t, "a\r\nb\n", "-k", "--", "printf", "<%s>")
 	if stdout != "<a><b>" {
 		t.Errorf("of lines from another system: printed %q", stdout)

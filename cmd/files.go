@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentlimit/runner/results"
 )
 
 // whole is a file that appears whole or not at all, with the mode 0600: until
@@ -26,8 +28,25 @@ func create(path string) (w *whole, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		w.place = real
 	}
+	if holdsResults(w.place) {
+		return nil, errors.New("it holds the results of a run")
+	}
 	w.File, err = os.CreateTemp(filepath.Dir(w.place), "."+filepath.Base(w.place)+".*.tmp") // 0600
 	return w, pathless(err)
+}
+
+// holdsResults reports whether a file begins with a record of what has happened: no
+// other file is worth as much.
+func holdsResults(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for r, err := range results.Read(f) {
+		return err == nil && r.Run != forecastRun
+	}
+	return false
 }
 
 // isStream reports whether path is no place for a file: others have it open.

@@ -31,6 +31,9 @@ type planOptions struct {
 	records   string   // file for the record of each job; empty: none
 }
 
+// forecastRun is the run of records of what may happen.
+const forecastRun = "forecast"
+
 func newPlanCmd(p *program, forecast func(*planOptions) error) *cobra.Command {
 	o := &planOptions{runOptions: newRunOptions(), durations: plan.Durations{Assumed: time.Second}, as: "text"}
 	c := &cobra.Command{
@@ -95,7 +98,7 @@ func (p *program) plan(o *planOptions) error {
 	defer spec.Close()
 	var total int64
 	o.Source, total = o.chosen(spec)
-	o.Global, o.Limits, o.Run = p.globalCap(o.Global, spec), spec.Limits.For, "forecast"
+	o.Global, o.Limits, o.Run = p.globalCap(o.Global, spec), spec.Limits.For, forecastRun
 	seen := &watch{Sink: nowhere{}, hide: call.HideURLs(nil)}
 	o.Records = seen
 	closeRecords, err := o.openForecast(seen)

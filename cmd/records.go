@@ -35,6 +35,11 @@ func (o *recordOptions) onResults(c *cobra.Command) {
 		if len(args) == 0 {
 			return &hinted{errors.New("no results file is named"), c.CommandPath() + " jobs.results.jsonl, or - for standard input"}
 		}
+		for i, name := range args {
+			if slices.Contains(args[:i], name) || results.SameFile(name, args[:i]...) != "" {
+				return fmt.Errorf("results file %q: it is named twice", name)
+			}
+		}
 		if o.results = args; slices.Contains(args, stdin) && slices.Contains(o.jobs.files, stdin) {
 			return errors.New("standard input cannot be the results and the jobs")
 		}

@@ -113,10 +113,8 @@ func (b breaking) Write(data []byte) (int, error) {
 
 // titleOf names a report after the first results file.
 func titleOf(files []string) string {
-	title := filepath.Base(files[0])
-	for _, end := range []string{".jsonl", ".results"} {
-		title = strings.TrimSuffix(title, end)
-	}
+	base := filepath.Base(files[0])
+	title := cmp.Or(strings.TrimSuffix(strings.TrimSuffix(base, ".jsonl"), ".results"), base)
 	if files[0] == stdin {
 		title = "standard input"
 	}
@@ -134,6 +132,9 @@ func reportTable(r *report.Report) string {
 			continue
 		}
 		sum.Keys = append(sum.Keys, runner.KeyStats{Key: k.Key, Limit: k.Limit, Started: k.Started, Peak: k.Peak, Held: k.Held, Spent: k.Spent, Waited: waitsOf(k.Waited)})
+	}
+	if r.Jobs == 0 {
+		return "no records\n"
 	}
 	text := summarize(sum, -1, r.Troubles, time.Duration(r.Took*1e6))
 	return strings.TrimPrefix(text, "agentlimit: ") + hostTable(r.Hosts)

@@ -117,7 +117,7 @@ func (t *table) fault(line int32, text string) error {
 
 // rows end with a line break outside of quotes. Within quotes a quote is doubled, so an
 // even number of them is in front of that.
-var rows = form{rowEnd, func(row []byte) []byte { return row }, emptyLine, false}
+var rows = form{rowEnd, func(row []byte) []byte { return row }, emptyLine, '\n'}
 
 func rowEnd(data []byte, quoted bool) (n int, open bool) {
 	line := -1 // where the next one ends

@@ -91,7 +91,7 @@ func (f *rowFeed) find(s spot) (entry, error) {
 }
 
 func (f *rowFeed) entry(record []byte, s spot) (entry, error) {
-	if !f.form.bytes {
+	if f.form.mark != 0 {
 		if err := checkText(f.file, record, s.line); err != nil {
 			return entry{}, err
 		}

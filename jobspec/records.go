@@ -43,7 +43,7 @@ type form struct {
 	end   func(data []byte, quoted bool) (n int, open bool)
 	trim  func(record []byte) []byte // takes away what ended it
 	blank func(record []byte) bool   // whether it is none
-	bytes bool                       // it need be no text
+	mark  byte                       // ends a line; what ends in NUL need be no text
 }
 
 // lines are as most files have them, and those that end in NUL as find -print0 and
@@ -52,12 +52,12 @@ var (
 	lines = form{
 		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, '\n') + 1, false },
 		func(line []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")) },
-		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, false,
+		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, '\n',
 	}
 	linesToNUL = form{
 		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, 0) + 1, false },
 		func(line []byte) []byte { return bytes.TrimSuffix(line, []byte{0}) },
-		func([]byte) bool { return false }, true,
+		func([]byte) bool { return false }, 0,
 	}
 )
 
@@ -101,7 +101,7 @@ func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err 
 	}
 	r.seen, r.quoted = 0, quoted && record == nil
 	r.end.offset += int64(advance)
-	r.end.line += int32(bytes.Count(data[:advance], []byte("\n")))
+	r.end.line += int32(bytes.Count(data[:advance], []byte{r.form.mark}))
 	r.end.size = int32(advance)
 	return advance, record, nil
 }

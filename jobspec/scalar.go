@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentlimit/limits"
 )
@@ -240,6 +241,9 @@ func parseName(s string) (string, error) {
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", errors.New("want no control characters")
+	}
+	if !utf8.ValidString(s) { // a line that ends in NUL may hold anything
+		return "", errors.New("want UTF-8")
 	}
 	return s, nil
 }

@@ -194,6 +194,15 @@ func (b *book) ledger(key limits.Key) *ledger {
 }
 
 func (b *book) add(r *results.Record) {
+	switch r.Status {
+	case results.Succeeded, results.Failed, results.Deferred, results.Unknown, results.Interrupted, results.Invalid:
+		if r.ID != "" {
+			break
+		}
+		fallthrough
+	default:
+		b.report(Violation{Kind: Damaged, Job: r.ID, At: r.EndedAt.Limits(), Message: fmt.Sprintf("a record of the job %q with the status %q", r.ID, r.Status)})
+	}
 	job := int32(b.found.Records)
 	b.found.Records++
 	if !b.spec.KeysOnly {

@@ -354,6 +354,16 @@ func TestBadLinesAreHeldAgainstTheFile(t *testing.T) {
 	}
 }
 
+// TestRecordsOfNothing has records that no job ends with.
+func TestRecordsOfNothing(t *testing.T) {
+	for _, r := range []results.Record{{ID: "a", Status: "new"}, {Status: results.Succeeded}} {
+		found := Check(each([]results.Record{r}), Spec{Limits: limitOf}).Violations
+		if len(found) != 1 || found[0].Kind != Damaged {
+			t.Errorf("Check of %+v = %v, want that it is damaged", r, found)
+		}
+	}
+}
+
 func TestMessagesAreForPeople(t *testing.T) {
 	records := []results.Record{
 		try("a", 0, second, cost(3), told(api, 3*second)), try("b", 1, second), try("c", 2, second), try("d", second+second/2, 2*second),

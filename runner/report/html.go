@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	_ "embed" // the page
@@ -82,10 +83,25 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	p.spreads()
 	p.rows()
-	return template.Must(template.New("page").Funcs(template.FuncMap{"took": took, "moment": moment, "name": name}).Parse(pageText)).Execute(w, p)
+	return template.Must(template.New("page").Funcs(template.FuncMap{"took": took, "moment": moment, "name": name}).Parse(pageText)).Execute(legal{w}, p)
 }
 
 func name(s string) string { return clip(s, pageName) }
+
+// legal writes what a page may hold: no characters that control something, which names
+// from elsewhere may have.
+type legal struct{ io.Writer }
+
+// Write writes blanks for them.
+func (l legal) Write(text []byte) (int, error) {
+	text = bytes.Clone(text)
+	for i, b := range text {
+		if b < ' ' && b != '\n' && b != '\t' {
+			text[i] = ' '
+		}
+	}
+	return l.Writer.Write(text)
+}
 
 // bar is a part of a whole.
 type bar struct {

@@ -72,6 +72,13 @@ func more(w io.Writer, n int64, things string) {
 	}
 }
 
+func many(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // Counts says how many jobs there are and how they ended.
 func (r *Report) Counts() string {
 	var parts []string
@@ -80,7 +87,7 @@ func (r *Report) Counts() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	return fmt.Sprintf("%d jobs: %s.", r.Jobs, cmp.Or(strings.Join(parts, ", "), "nothing to tell"))
+	return fmt.Sprintf("%s: %s.", many(r.Jobs, "job"), cmp.Or(strings.Join(parts, ", "), "nothing to tell"))
 }
 
 // when says how much was done in which time.
@@ -88,7 +95,7 @@ func (r *Report) when() string {
 	if r.StartedAt.IsZero() {
 		return ""
 	}
-	text := fmt.Sprintf("%d attempts in %s, from %s to %s", r.Attempts, took(r.Took), moment(r.StartedAt), moment(r.EndedAt))
+	text := fmt.Sprintf("%s in %s, from %s to %s", many(r.Attempts, "attempt"), took(r.Took), moment(r.StartedAt), moment(r.EndedAt))
 	if r.Runs > 1 {
 		text += fmt.Sprintf(", in %d runs", r.Runs)
 	}

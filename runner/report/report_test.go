@@ -109,13 +109,19 @@ func TestOddRecords(t *testing.T) {
 	instant := attempted("instant", "", began, 0)
 	backwards := attempted("backwards", "h", began, -time.Second)
 	timeless := results.Record{ID: "timeless", Status: results.Failed, HTTP: &results.HTTP{Status: 429}, Attempts: []results.Attempt{{}}}
+	colours := attempted("\x1b[31m\a", "\x1b[31m\x00", began, 0)
+	colours.Status, colours.Error = results.Failed, &results.Error{Kind: "\x1b", Message: "\x1b[31m"}
 	for name, records := range map[string][]results.Record{
-		"none": nil, "of no length": {instant}, "that end before they start": {backwards}, "without times": {timeless}, "all": {timeless, instant, backwards},
+		"for a terminal": {colours}, "none": nil, "of no length": {instant}, "that end before they start": {backwards}, "without times": {timeless}, "all": {timeless, instant, backwards},
 	} {
 		r := reportOf(t, records...)
 		for format, write := range writers(r) {
-			if err := write(io.Discard); err != nil {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
 				t.Errorf("%s of records %s: %v", format, name, err)
+			}
+			if strings.ContainsAny(b.String(), "\x00\x1b\a") {
+				t.Errorf("%s of records %s holds control characters", format, name)
 			}
 		}
 	}

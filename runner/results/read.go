@@ -39,6 +39,9 @@ func Read(r io.Reader) iter.Seq2[Record, error] {
 		var end error
 		for number := 1; end == nil; number++ {
 			line, end = appendLine(line[:0], lines)
+			if number == 1 { // some editors put it there
+				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			}
 			if len(bytes.TrimSpace(line)) == 0 && (end == nil || end == io.EOF) {
 				continue
 			}
