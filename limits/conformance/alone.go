@@ -189,6 +189,9 @@ func saidTwice(t *testing.T, m []*member) {
 	}
 	m[0].release(2)
 	expect(t, "one token is left", []limits.Cause{granted, permit}, m[0].ask(claim(4, limit, host), claim(5, limit, host)))
+	// Who withdraws a claim that was granted did not hear of it.
+	got := m[0].say(limits.Batch{Withdrawn: []limits.ClaimID{4, 5}, Claims: []limits.Claim{claim(6, limit, host), claim(7, limit, host)}})
+	expect(t, "in place of a withdrawn one", []limits.Cause{granted, permit}, causes(got))
 }
 
 // levels tells what is left.
