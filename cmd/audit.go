@@ -60,6 +60,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		},
 	}
 	o.onResults(c)
+	o.jobs.addFormatFlags(c.Flags(), "input-format")
 	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or\nchose some")
 	return c
 }
