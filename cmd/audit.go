@@ -62,6 +62,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		},
 	}
 	o.onResults(c)
+	o.jobs.addFormatFlags(c.Flags(), "input-format")
 	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or chose some")
 	c.Flags().Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	return c

@@ -14,7 +14,7 @@ func TestComplete(t *testing.T) {
 	for _, test := range []struct{ what, args, want string }{
 		{"a flag with fixed values", "run --progress _", "auto bar plain none :4"},
 		{"the same in one word", "run --log-format=", "text json :4"},
-		{"a flag that two commands have", "validate --format _", "yaml json jsonl :4"},
+		{"a flag that two commands have", "validate --format _", "yaml json jsonl openai-batch vegeta :4"},
 		{"the same flag of a command where it is another", "plan --format _", "text json html :4"},
 		{"a flag that names results", "plan --from _", ":0"},
 		{"a flag whose values begin with a word", "run --only _", "id= host= account= :6"},
@@ -26,7 +26,7 @@ func TestComplete(t *testing.T) {
 		{"more of them, behind a flag without a value", "run a.yaml --resume _", jobFiles},
 		{"what to do without a coordinator", "each --coordinator-lost _", "wait stop cancel :4"},
 		{"shells", "completion _", "bash zsh fish powershell :4"},
-		{"the formats of report", "report --format _", "table json csv markdown junit html :4"},
+		{"the formats of report", "report --format _", "table json csv markdown junit html openai-batch :4"},
 		{"results files", "audit _", "jsonl :8"},
 		{"the job files of audit", "audit --jobs _", ":0"},
 		{"a folder for a new file", "init _", ":16"},

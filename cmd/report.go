@@ -3,9 +3,9 @@ package cmd
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/report"
@@ -37,8 +38,9 @@ func newReportCmd(p *program, run func(*reportOptions) error) *cobra.Command {
 		Short: "Say what happened, from results files",
 		Long: `Say what happened, from results files (- is standard input): as a table, as
 JSON, CSV (a row for each attempt), Markdown for the summary of a CI job,
-JUnit's XML, or as one page of HTML. Of a job with several records the newest
-counts. The limits are known if the job files are named, too.`,
+JUnit's XML, the output lines of an openai-batch, or as one page of HTML. Of a job
+with several records the newest counts. The limits are known if the job files are
+named, too.`,
 		Example: `  agentlimit report jobs.results.jsonl
   agentlimit report out.jsonl --jobs jobs.yaml --format html -o report.html
   agentlimit report shard-*.jsonl --format markdown >>"$GITHUB_STEP_SUMMARY"`,
@@ -46,12 +48,15 @@ counts. The limits are known if the job files are named, too.`,
 	}
 	o.onResults(c)
 	f := c.Flags()
-	f.Var(wordFlag(&o.format, "table", "json", "csv", "markdown", "junit", "html"), "format", "table, json, csv, markdown, junit or html")
+	f.Var(wordFlag(&o.format, "table", "json", "csv", "markdown", "junit", "html", jobspec.OpenAIBatch), "format", "table, json, csv, markdown, junit, html or openai-batch")
 	f.StringVarP(&o.output, "output", "o", "", "the `FILE` to write, whole or not at all (default standard output)")
 	return c
 }
 
 func (p *program) report(o *reportOptions) error {
+	if o.format == jobspec.OpenAIBatch && slices.Contains(o.results, stdin) {
+		return &hinted{errors.New("--format openai-batch reads results twice"), "name their file"}
+	}
 	about := report.Options{Title: titleOf(o.results)}
 	if len(o.jobs.files) > 0 {
 		spec, err := p.load(&o.jobs, false)
@@ -62,7 +67,7 @@ func (p *program) report(o *reportOptions) error {
 		about.Limits = o.limitOf(spec)
 	}
 	if o.output == "" || o.output == stdout {
-		return o.write(breaking{p.stdout, "write to standard output"}, p.records(&o.recordOptions, false), about)
+		return o.write(breaking{p.stdout, "write to standard output"}, p, about)
 	}
 	if same := results.SameFile(o.output, slices.Concat(o.results, o.jobs.inputs())...); same != "" {
 		return &hinted{fmt.Errorf("output %q: it is the file %q that is read", o.output, same), "-o names another file"}
@@ -71,7 +76,7 @@ func (p *program) report(o *reportOptions) error {
 	if err != nil {
 		return &hinted{fmt.Errorf("output %q: %w", o.output, err), "-o names another file"}
 	}
-	err = o.write(breaking{file, fmt.Sprintf("output %q", o.output)}, p.records(&o.recordOptions, false), about)
+	err = o.write(breaking{file, fmt.Sprintf("output %q", o.output)}, p, about)
 	if closed := file.close(err); err == nil && closed != nil {
 		return &broken{fmt.Errorf("output %q: %w", o.output, closed)}
 	}
@@ -79,10 +84,14 @@ func (p *program) report(o *reportOptions) error {
 }
 
 // write writes the report in its format.
-func (o *reportOptions) write(to io.Writer, records iter.Seq2[results.Record, error], about report.Options) error {
+func (o *reportOptions) write(to io.Writer, p *program, about report.Options) error {
 	w := bufio.NewWriter(to)
-	if o.format == "csv" {
+	records := p.records(&o.recordOptions, false)
+	switch o.format {
+	case "csv":
 		return cmp.Or(report.CSV(w, records), w.Flush())
+	case jobspec.OpenAIBatch:
+		return cmp.Or(report.Batch(w, records, p.records(&o.recordOptions, true)), w.Flush())
 	}
 	r, err := report.New(records, about)
 	if err != nil {

@@ -34,6 +34,8 @@ const (
 type loadOptions struct {
 	files  []string
 	format string
+	asks   jobspec.Requests // of the formats of other programs
+	header []string         // of their requests
 	vars   map[string]string
 	read   []string // all files that were read, once they are known
 
@@ -51,10 +53,36 @@ type loadOptions struct {
 // they are written.
 func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
 	o.vars = make(map[string]string)
-	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl"), format, "yaml, json or jsonl: what standard input is, and what has no known ending")
+	o.addFormatFlags(f, format)
 	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
 	f.Var(shardFlag(&o.shard), "shard", "only the jobs of one of several shards, such as 1/4, and its part of each limit that nobody shares")
 	o.addCoordinatorFlag(f)
+}
+
+// addFormatFlags adds those that say how job files are written.
+func (o *loadOptions) addFormatFlags(f *pflag.FlagSet, format string) {
+	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl", jobspec.OpenAIBatch, jobspec.Vegeta), format, "yaml, json or jsonl: what standard input is, and what has no known ending; openai-batch or vegeta: what is no YAML")
+	f.Var(&value{kind: "URL", read: func(s string) error { o.asks.BaseURL = s; return nil }}, "base-url", "what the paths of an openai-batch are behind, such as https://api.example.com")
+	f.StringArrayVar(&o.header, "header", nil, "a `HEADER` of each request of such a format, 'Name: value'; may be repeated; ${env:NAME} is a variable")
+	f.Var(&value{kind: "POOL", read: func(s string) error { o.asks.TokenPool = s; return nil }}, "token-pool", "the pool that the tokens of an openai-batch are from: a quarter of its bytes of text, and max_tokens")
+	f.Var(&value{kind: "FIELD", read: func(s string) error { o.asks.CostField = s; return nil }}, "cost-field", "the field of a line or its body that says the tokens")
+}
+
+// checkFormat refuses what does not go with the format, and reads the headers.
+func (o *loadOptions) checkFormat() (err error) {
+	batch := o.format == jobspec.OpenAIBatch
+	switch {
+	case batch && o.asks.BaseURL == "":
+		return &hinted{errors.New("the format openai-batch is without --base-url"), "--base-url https://api.example.com stands in front of each url"}
+	case !batch && (o.asks.BaseURL != "" || o.asks.TokenPool != "" || o.asks.CostField != ""):
+		return &hinted{errors.New("--base-url, --token-pool and --cost-field are for the format openai-batch"), "leave them out"}
+	case o.asks.CostField != "" && o.asks.TokenPool == "":
+		return &hinted{errors.New("--cost-field is without --token-pool"), "--token-pool names the pool that the tokens are taken from"}
+	case len(o.header) > 0 && !batch && o.format != jobspec.Vegeta:
+		return &hinted{errors.New("--header is for the formats openai-batch and vegeta"), "jobs have headers of their own; defaults: {http: {headers: …}} are for all"}
+	}
+	o.asks.Headers, err = readHeaders(o.header)
+	return err
 }
 
 func (o *loadOptions) addCoordinatorFlag(f *pflag.FlagSet) {
@@ -78,12 +106,15 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 // load reads and checks the job files, and says what works but may not be meant.
 // If written is set, each job is kept as it was written.
 func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
+	if err := o.checkFormat(); err != nil {
+		return nil, err
+	}
 	// While files are checked nearly all of the memory is an index and ids, which hold
 	// no pointers, so it costs little to collect garbage early. The ids go then; a long
 	// index stays.
 	percent := debug.SetGCPercent(earlyGC)
 	spec, err := jobspec.Load(jobspec.Options{
-		Files: o.files, Format: o.format, Vars: o.vars, Stdin: p.stdin, Written: written,
+		Files: o.files, Format: o.format, Requests: o.asks, Vars: o.vars, Stdin: p.stdin, Written: written,
 		Document: o.document, NUL: o.nul, Piped: o.piped, InOrder: o.inOrder,
 		Coordinator: o.coordinator, Shard: o.shard,
 	})

@@ -76,7 +76,7 @@ func (f *lineFeed) fill(b *batch) (more bool) {
 		}
 		var n *node
 		if err == nil {
-			n, err = b.parser.add(text, s.line)
+			n, err = f.job(b.parser, text, s.line)
 		}
 		b.lines = append(b.lines, parsed{entry{spot: s, n: n, file: f.file}, err})
 		size += int(s.size)

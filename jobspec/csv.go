@@ -119,9 +119,9 @@ func (t *table) fault(line int32, text string) error {
 // even number of them is in front of that.
 var rows = form{rowEnd, func(row []byte) []byte { return row }, emptyLine, '\n'}
 
-func rowEnd(data []byte, quoted bool) (n int, open bool) {
+func rowEnd(data []byte, seen int, quoted, _ bool) (size int, open bool) {
 	line := -1 // where the next one ends
-	for at := 0; ; {
+	for at := seen; ; {
 		if line < at {
 			line = len(data)
 			if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {

@@ -71,10 +71,13 @@ func jobPath(index int) string { return fmt.Sprintf("jobs[%d]", index) }
 type lineFeed struct {
 	records
 	parser *jsonParser
+	// job returns the job that a line stands for, of which it may use what the parser
+	// makes; several goroutines may call it.
+	job func(p *jsonParser, line []byte, number int32) (*node, error)
 }
 
 func newLineFeed(r records) *lineFeed {
-	return &lineFeed{r, newJSONParser(r.file)}
+	return &lineFeed{r, newJSONParser(r.file), (*jsonParser).add}
 }
 
 func (f *lineFeed) next() (entry, error) {
@@ -94,6 +97,7 @@ func (f *lineFeed) find(s spot) (entry, error) {
 }
 
 func (f *lineFeed) entry(line []byte, s spot) (entry, error) {
-	n, err := f.parser.parse(line, s.line)
+	f.parser.reuse()
+	n, err := f.job(f.parser, line, s.line)
 	return entry{spot: s, n: n, file: f.file}, err
 }

@@ -54,25 +54,29 @@ func (s *source) know(f *file) *file {
 	return f
 }
 
-// load opens a job file and returns its document; nil if it holds lines.
-func (s *source) load(f *file, told string) (*node, records, error) {
+// load opens a job file and returns its document, or the feed of its lines.
+func (s *source) load(f *file, o Options) (*node, *lineFeed, error) {
 	r, err := s.open(f)
 	if err != nil {
-		return nil, r, err
+		return nil, nil, err
 	}
-	format := r.format(told)
-	if format == "jsonl" {
-		return nil, r, nil
+	format := r.format(o.Format)
+	switch format {
+	case "jsonl":
+		return nil, newLineFeed(r), nil
+	case OpenAIBatch, Vegeta:
+		lines, err := s.newRequests(r, o)
+		return nil, lines, err
 	}
 	data, err := io.ReadAll(io.LimitReader(r.in, maxDocument+1))
 	switch {
 	case err != nil:
-		return nil, r, r.file.about(err)
+		return nil, nil, r.file.about(err)
 	case len(data) > maxDocument:
-		return nil, r, &Error{Pos: Position{File: r.file.name}, Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
+		return nil, nil, &Error{Pos: Position{File: r.file.name}, Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
 	}
 	root, err := parseDocument(r.file, data, format)
-	return root, r, err
+	return root, nil, err
 }
 
 // parseDocument reads a document, "yaml" or "json".
@@ -90,12 +94,14 @@ func parseDocument(f *file, data []byte, format string) (*node, error) {
 // format says how to read a job file: by its name, else as told, else by its first
 // line.
 func (r *records) format(told string) string {
-	switch r.file.ending() {
-	case ".yaml", ".yml":
+	switch ending := r.file.ending(); {
+	case ending == ".yaml", ending == ".yml":
 		return "yaml"
-	case ".jsonl", ".ndjson":
+	case told == OpenAIBatch, told == Vegeta:
+		return told
+	case ending == ".jsonl", ending == ".ndjson":
 		return "jsonl"
-	case ".json":
+	case ending == ".json":
 		return "json"
 	}
 	if told != "" {

@@ -22,6 +22,7 @@ type jsonParser struct {
 	text  string // data, which all texts are parts of
 	at    place  // of the last value
 	seen  int    // bytes of data in front of it
+	flat  bool   // what is in the values of an object stays text, as it is typed
 	names map[string]string
 	nodes []node
 	free  []node // those of nodes that are not in use
@@ -87,7 +88,7 @@ func (p *jsonParser) place(size int) place {
 
 func (p *jsonParser) value(depth int) (*node, error) {
 	opening := p.dec.PeekKind()
-	if opening != '{' && opening != '[' {
+	if opening != '{' && opening != '[' || p.flat && depth > 1 {
 		return p.scalar()
 	}
 	if _, err := p.dec.ReadToken(); err != nil {

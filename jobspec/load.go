@@ -20,8 +20,9 @@ type Options struct {
 	// Format is "yaml", "json" or "jsonl", for standard input and files whose
 	// name does not end in .yaml, .yml, .json, .jsonl or .ndjson. If it is empty
 	// they are JSON Lines if their first line is a whole JSON object with http or
-	// exec, else YAML.
-	Format string
+	// exec, else YAML. [OpenAIBatch] and [Vegeta] are for all but .yaml and .yml.
+	Format   string
+	Requests Requests // for these two
 	// Vars win over the vars of the files.
 	Vars  map[string]string
 	Stdin io.Reader // nil: empty
@@ -70,8 +71,8 @@ func Load(o Options) (*Spec, error) {
 	if len(o.Files) == 0 && o.Document == nil {
 		return nil, errors.New("read job files: none is named")
 	}
-	if !slices.Contains([]string{"", "yaml", "json", "jsonl"}, o.Format) {
-		return nil, fmt.Errorf("read job files: the format %q: want yaml, json or jsonl", o.Format)
+	if !slices.Contains([]string{"", "yaml", "json", "jsonl", OpenAIBatch, Vegeta}, o.Format) {
+		return nil, fmt.Errorf("read job files: the format %q: want yaml, json, jsonl, openai-batch or vegeta", o.Format)
 	}
 	s := newSource(o)
 	spec := &Spec{Source: s, source: s, Coordinator: o.Coordinator}
@@ -142,14 +143,14 @@ func (s *source) readFiles(o Options) error {
 	}
 	for _, name := range o.Files {
 		f := newFile(name)
-		root, r, err := s.load(f, o.Format)
+		root, lines, err := s.load(f, o)
 		switch err = broken.take(err); {
 		case err != nil:
 			return fmt.Errorf("read job file: %w", err)
 		case root != nil:
 			s.parts = append(s.parts, part{jobs: s.d.document(root)})
 		case len(broken) == 0:
-			s.parts = append(s.parts, part{lines: newLineFeed(r)})
+			s.parts = append(s.parts, part{lines: lines})
 		}
 	}
 	if len(broken) > 0 {

@@ -38,9 +38,10 @@ type records struct {
 
 // form is how records follow one another.
 type form struct {
-	// end returns how many bytes of data are left of a record; 0: all, and more. In
-	// front of data a quote may be open, and behind it.
-	end   func(data []byte, quoted bool) (n int, open bool)
+	// end returns how long the first record of data is; 0: longer than data, unless
+	// that is all there is. It did not end in the bytes seen before, behind which a
+	// quote may have been open, as one may be behind data.
+	end   func(data []byte, seen int, quoted, all bool) (size int, open bool)
 	trim  func(record []byte) []byte // takes away what ended it
 	blank func(record []byte) bool   // whether it is none
 	mark  byte                       // ends a line; what ends in NUL need be no text
@@ -50,16 +51,25 @@ type form struct {
 // xargs -0 have them.
 var (
 	lines = form{
-		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, '\n') + 1, false },
+		endIn('\n'),
 		func(line []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")) },
 		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, '\n',
 	}
 	linesToNUL = form{
-		func(data []byte, _ bool) (int, bool) { return bytes.IndexByte(data, 0) + 1, false },
+		endIn(0),
 		func(line []byte) []byte { return bytes.TrimSuffix(line, []byte{0}) },
 		func([]byte) bool { return false }, 0,
 	}
 )
+
+func endIn(mark byte) func([]byte, int, bool, bool) (int, bool) {
+	return func(data []byte, seen int, _, _ bool) (int, bool) {
+		if at := bytes.IndexByte(data[seen:], mark); at >= 0 {
+			return seen + at + 1, false
+		}
+		return 0, false
+	}
+}
 
 func (r *records) piped() bool { return r.disk == nil }
 
@@ -80,12 +90,12 @@ func (r *records) rewind() (err error) {
 // refused; a pipe's is thrown away as it comes. What stands in front of an error of
 // reading is no record, unless it is a whole one.
 func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err error) {
-	n, quoted := r.form.end(data[r.seen:], r.quoted)
+	broken := r.scan.Err() != nil
+	n, quoted := r.form.end(data, r.seen, r.quoted, atEOF && !broken)
 	switch {
 	case n > 0:
-		advance = r.seen + n
-		record = data[:advance]
-	case atEOF && r.scan.Err() != nil:
+		advance, record = n, data[:n]
+	case broken:
 		r.seen = 0
 		return 0, nil, nil
 	case atEOF && len(data) > 0:

@@ -1,0 +1,125 @@
+package jobspec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// batchInline is how much of each answer to a batch is kept, if nobody says: all that
+// comes, so that results can be turned back.
+const batchInline = "16MiB"
+
+// outputLimits are the fields of a body that say with how many tokens may be answered.
+var outputLimits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+// batchLine makes a job of a line of a batch: an object with custom_id, method, url, a
+// path, and body, an object that is sent byte for byte.
+func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, error) {
+	p.flat = true
+	n, err := p.add(line, number)
+	if err != nil {
+		return nil, err
+	}
+	if n.kind != mapping {
+		return nil, wrongAt(n, "", "want an object with custom_id, method, url and body")
+	}
+	known := []string{"custom_id", "method", "url", "body"}
+	for _, kid := range n.kids {
+		if !slices.Contains(known, kid.key) && kid.key != q.CostField {
+			return nil, wrongAt(kid, kid.key, "unknown key"+didYouMean(kid.key, known))
+		}
+	}
+	for _, key := range known[:3] {
+		if kid := n.get(key); kid == nil || kid.kind != quoted || kid.text == "" {
+			return nil, wrongAt(orElse(kid, n), key, "want a text")
+		}
+	}
+	id, path, body := n.get("custom_id"), n.get("url"), n.get("body")
+	switch {
+	case path.text[0] != '/':
+		return nil, wrongAt(path, "url", "want a path, such as /v1/chat/completions, which the base URL is put in front of")
+	case body != nil && body.text[0] != '{' || body != nil && body.kind == quoted:
+		return nil, wrongAt(body, "body", "want an object")
+	}
+	r := request{
+		id: literal(id, "id", id.text), method: literal(n.get("method"), "method", n.get("method").text),
+		url: &node{kind: quoted, key: "url", text: strings.TrimSuffix(q.BaseURL, "/") + escape(path.text), file: path.file, at: path.at},
+	}
+	if q.TokenPool != "" {
+		if r.cost, err = q.tokens(n, body); err != nil {
+			return nil, err
+		}
+	}
+	if q.d.defaults.get("output").get("inline") == nil {
+		inline := &node{kind: quoted, key: "inline", text: batchInline, file: n.file, at: n.at}
+		r.output = &node{kind: mapping, key: "output", file: n.file, at: n.at, kids: []*node{inline}}
+	}
+	if body != nil {
+		r.body = literal(body, "body", body.text)
+		if !slices.ContainsFunc(q.headers, func(h *node) bool { return strings.EqualFold(h.key, "Content-Type") }) {
+			r.headers = []*node{literal(body, "Content-Type", "application/json")}
+		}
+	}
+	return q.node(n, r), nil
+}
+
+// tokens returns what a request takes from its pool: what a field of the line, or else
+// of its body, says; or a quarter of the bytes of all texts in the body, and with how
+// many tokens may be answered.
+func (q *requests) tokens(n, body *node) (*node, error) {
+	at, said := n, ""
+	text, most := 0, int64(0)
+	if field := n.get(q.CostField); field != nil && q.CostField != "" {
+		at, said = field, field.text
+	} else if at = orElse(body, n); body != nil {
+		text, most, said = measure(body.text, q.CostField)
+	}
+	switch {
+	case q.CostField == "":
+		said = strconv.FormatInt(int64((text+3)/4)+most, 10)
+	case said == "":
+		return nil, wrongAt(at, q.CostField, "it is missing, and is to say how many tokens the request takes")
+	}
+	cost := &node{kind: plain, key: q.TokenPool, text: said, file: at.file, at: at.at, keyAt: at.at}
+	return &node{kind: mapping, key: "cost", file: at.file, at: at.at, kids: []*node{cost}}, nil
+}
+
+// measure returns how many bytes the texts of a body have, names of fields aside, the
+// most tokens that it lets be answered, and what one of its own fields says.
+func measure(body, field string) (text int, most int64, said string) {
+	d := jsontext.NewDecoder(strings.NewReader(body))
+	name := ""
+	for {
+		t, err := d.ReadToken()
+		if err != nil { // the end: it was read before
+			return text, most, said
+		}
+		within, count := d.StackIndex(d.StackDepth())
+		isName := within == '{' && count%2 == 1 && t.Kind() == '"'
+		top := d.StackDepth() == 1
+		switch {
+		case isName && top:
+			name = t.String()
+		case isName:
+		case t.Kind() == '"':
+			text += len(t.String())
+		case top && t.Kind() == '0' && slices.Contains(outputLimits, name):
+			if v, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
+				most = max(most, v)
+			}
+		}
+		if top && !isName && name == field && (t.Kind() == '0' || t.Kind() == '"') {
+			said = t.String()
+		}
+	}
+}
+
+func orElse(n, other *node) *node {
+	if n == nil {
+		return other
+	}
+	return n
+}

@@ -1,0 +1,91 @@
+package jobspec
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The formats of other programs that files of requests may have. A file with another
+// ending than .yaml or .yml is of such a format if [Options].Format names it.
+const (
+	OpenAIBatch = "openai-batch"
+	Vegeta      = "vegeta"
+)
+
+// Requests says of files of such a format what they do not.
+type Requests struct {
+	BaseURL string // in front of the paths of a batch
+	// Headers are those of each request that names none of its own, by name. They may
+	// hold references.
+	Headers   map[string]string
+	TokenPool string // which tokens of a batch's request are taken from; empty: none
+	CostField string // that says how many; empty: they are estimated
+}
+
+// requests makes jobs of what a file of another format holds. Texts of the file are
+// what they are: nothing in them is a reference.
+type requests struct {
+	Requests
+	d       *decoder
+	headers []*node
+}
+
+// newRequests returns the feed of a file of that format.
+func (s *source) newRequests(r records, o Options) (*lineFeed, error) {
+	q := &requests{Requests: o.Requests, d: &s.d}
+	typed := s.know(&file{name: "command line", typed: true})
+	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
+		q.headers = append(q.headers, &node{kind: quoted, key: name, text: q.Headers[name], file: typed})
+	}
+	f := newLineFeed(r)
+	switch {
+	case o.Format == OpenAIBatch && q.BaseURL == "":
+		return nil, errors.New("the format openai-batch is without a base URL")
+	case o.Format == OpenAIBatch:
+		f.job = q.batchLine
+	default:
+		r.file.dir = "" // as vegeta has it
+		f.form, f.job = targets, q.target
+	}
+	return f, nil
+}
+
+// request is what a job is made of.
+type request struct {
+	id, cost, output *node
+	method, url      *node
+	headers          []*node
+	body             *node
+}
+
+// node returns the job, whose place is that of n.
+func (q *requests) node(n *node, r request) *node {
+	headers := r.headers
+	for _, h := range q.headers {
+		if !slices.ContainsFunc(headers, func(own *node) bool { return strings.EqualFold(own.key, h.key) }) {
+			headers = append(headers, h)
+		}
+	}
+	http := &node{kind: mapping, key: "http", file: n.file, at: n.at, kids: some(r.method, r.url, r.body)}
+	if len(headers) > 0 {
+		http.kids = append(http.kids, &node{kind: mapping, key: "headers", file: n.file, at: n.at, kids: headers})
+	}
+	return &node{kind: mapping, file: n.file, at: n.at, kids: some(r.id, r.cost, r.output, http)}
+}
+
+// some returns those nodes that are there.
+func some(nodes ...*node) []*node {
+	return slices.DeleteFunc(nodes, func(n *node) bool { return n == nil })
+}
+
+// literal returns a text for key, at the place of n, in which nothing is a reference.
+func literal(n *node, key, text string) *node {
+	return &node{kind: quoted, key: key, text: escape(text), file: n.file, at: n.at, keyAt: n.keyAt}
+}
+
+// wrongAt is what is wrong with a value of another format.
+func wrongAt(n *node, path, text string) error {
+	return &Error{Pos: n.pos(), Path: path, Text: text}
+}
