@@ -38,9 +38,9 @@ func newReportCmd(p *program, run func(*reportOptions) error) *cobra.Command {
 		Short: "Say what happened, from results files",
 		Long: `Say what happened, from results files (- is standard input): as a table, as
 JSON, CSV (a row for each attempt), Markdown for the summary of a CI job,
-JUnit's XML, the output lines of an openai-batch, or as one page of HTML. Of a job
-with several records the newest counts. The limits are known if the job files are
-named, too.`,
+JUnit's XML, the output lines of an openai-batch, or as one page of HTML. Of a
+job with several records the newest counts. The limits are known if the job
+files are named, too.`,
 		Example: `  agentlimit report jobs.results.jsonl
   agentlimit report out.jsonl --jobs jobs.yaml --format html -o report.html
   agentlimit report shard-*.jsonl --format markdown >>"$GITHUB_STEP_SUMMARY"`,

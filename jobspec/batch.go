@@ -10,7 +10,7 @@ import (
 
 // batchInline is how much of each answer to a batch is kept, if nobody says: all that
 // comes, so that results can be turned back.
-const batchInline = "16MiB"
+const batchInline = "8MiB"
 
 // outputLimits are the fields of a body that say with how many tokens may be answered.
 var outputLimits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}

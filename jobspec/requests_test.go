@@ -56,7 +56,7 @@ func TestBatch(t *testing.T) {
 	var ids []string
 	for _, j := range jobs {
 		got, ids = append(got, j.HTTP), append(ids, j.ID)
-		if j.Output.Inline != 16<<20 {
+		if j.Output.Inline != 8<<20 {
 			t.Errorf("%s: output.inline = %d", j.ID, j.Output.Inline)
 		}
 	}

@@ -33,37 +33,29 @@ type batchError struct {
 }
 
 // Batch writes a line for each request by its newest record, as OpenAI's batches have
-// them. The records are read twice, so that their bodies need not be kept: again gives
-// the same, and its errors are passed over.
+// them. The records are read twice, so that their bodies need not be kept: again has
+// the same and may have more, and its errors are passed over.
 func Batch(w io.Writer, records, again iter.Seq2[results.Record, error]) error {
-	type newest struct {
-		number int
-		ended  limits.Time
-	}
-	known := make(map[string]newest)
-	number := 0
+	newest := make(map[string]limits.Time) // by id, when it ended
 	for r, err := range records {
 		if err != nil {
 			return err
 		}
-		if n := (newest{number, r.EndedAt.Limits()}); n.ended >= known[r.ID].ended {
-			known[r.ID] = n
-		}
-		number++
+		newest[r.ID] = max(newest[r.ID], r.EndedAt.Limits())
 	}
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
-	number = 0
 	for r, err := range again {
-		if err != nil {
+		if ended, known := newest[r.ID]; err != nil || !known || r.EndedAt.Limits() != ended {
 			continue
 		}
-		if r.Kind != "exec" && known[r.ID].number == number {
-			if err := lines.Encode(batchLineOf(&r)); err != nil {
-				return err
-			}
+		delete(newest, r.ID)
+		if r.Kind == "exec" {
+			continue
 		}
-		number++
+		if err := lines.Encode(batchLineOf(&r)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
