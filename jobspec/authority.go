@@ -25,7 +25,8 @@ const delimiters = `/?#@\`
 // leads refuses a value that is put in where the URL n says where it leads, if it
 // would be more there than the text around it makes it: soFar is what is in front,
 // rest what is typed behind. The one that begins the URL, or all behind its ://, may
-// be anything but a secret, since it says where to go. Nor may a segment of the path
+// be anything, since it says where to go; but a secret only if it brings the scheme, as
+// the address of a webhook does, whose host is known to be one. Nor may a segment of the path
 // come out empty, since DELETE /users/ is another request than DELETE /users/5. No error
 // shows a value.
 func (d *decoder) leads(n *node, ref string, soFar []byte, value, rest string, plain []byte) error {
@@ -37,19 +38,20 @@ func (d *decoder) leads(n *node, ref string, soFar []byte, value, rest string, p
 	_, authority, begun := strings.Cut(done, "://")
 	behind := begun && strings.ContainsAny(authority, "/?#")
 	row := source == "item" || source == "job"
+	begins := done == "" && !schemeEnds.MatchString(rest)
 	ends := rest == "" || strings.ContainsAny(rest[:1], "/?#")
 	switch secret := source == "file" || source == "env" && !d.public[name]; {
 	case behind && value == "" && ends && strings.HasSuffix(done, "/") && !strings.ContainsAny(done, "?#"):
 		return errors.New("the item is empty: it would leave out a part of the path")
 	case behind && (!row || behindHost(plain)):
 		return nil
-	case secret && !(begun && userEnds.MatchString(rest)):
+	case secret && !begins && !(begun && userEnds.MatchString(rest)):
 		text := "a secret cannot be part of a host, which is shown: write the host out"
 		if source == "env" {
 			text += fmt.Sprintf(", or name %s in public_env if it is none", name)
 		}
 		return errors.New(text)
-	case done == "" && !schemeEnds.MatchString(rest), strings.HasSuffix(done, "://") && rest == "":
+	case begins, strings.HasSuffix(done, "://") && rest == "":
 		return nil
 	case behind && !goesOn(done, value, rest):
 		return errors.New("the item cannot go on with the path that a reference has begun: type a / in front of it")

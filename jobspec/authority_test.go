@@ -115,7 +115,9 @@ func TestWhatLeadsAURL(t *testing.T) {
 		{"a secret as a host", "http://${env:TOKEN}/", "x", ""},
 		{"a secret of which the host has a part", "http://${env:SLASH}.invalid/", "x", ""},
 		{"a short secret within a host", "http://x.${env:SHORT}.example/", "x", ""},
-		{"a secret with a host of its own", "${env:WEBHOOK}", "x", ""},
+		{"a secret with a host of its own", "${env:WEBHOOK}", "x", "https://hooks.example/T0K/x"},
+		{"a secret without a scheme", "${env:SLASH}", "x", ""},
+		{"a secret as the scheme", "${env:SHORT}://h/", "x", ""},
 		{"a secret port", "http://h:${env:SHORT}/", "x", ""},
 	} {
 		for _, key := range []string{"url", "proxy"} {
