@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner/call"
 	"agentlimit/runner/plan"
@@ -88,7 +87,7 @@ func assumeFlag(to *plan.Durations) *value {
 
 // plan makes a forecast and prints it.
 func (p *program) plan(o *planOptions) error {
-	if err := o.measure(); err != nil {
+	if err := p.measure(o); err != nil {
 		return err
 	}
 	spec, err := p.load(&o.loadOptions, false)
@@ -145,16 +144,13 @@ func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, c
 }
 
 // measure learns how long calls took.
-func (o *planOptions) measure() error {
+func (p *program) measure(o *planOptions) error {
+	if slices.Contains(o.from, stdin) && slices.Contains(o.files, stdin) {
+		return errors.New("standard input cannot be the jobs and --from")
+	}
 	o.durations.Seed = uint64(cmp.Or(o.seed, 1+rand.IntN(1e9)))
 	for _, name := range o.from {
-		file, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("--from: %w", err)
-		}
-		err = o.durations.Measure(results.Read(jobspec.Unpack(file)))
-		file.Close() // it was only read
-		if err != nil {
+		if err := o.durations.Measure(p.recordsOf(name)); err != nil {
 			return fmt.Errorf("--from %q: %w", name, err)
 		}
 	}
@@ -171,7 +167,9 @@ func (o *planOptions) openForecast(seen *watch) (func(error) error, error) {
 		return func(err error) error { return err }, nil
 	}
 	file, err := (*whole)(nil), errors.New("it is a file that is read")
-	if results.SameFile(o.records, append(o.inputs(), o.from...)...) == "" {
+	if o.records == stdout {
+		err = errors.New("the forecast goes there")
+	} else if results.SameFile(o.records, append(o.inputs(), o.from...)...) == "" {
 		file, err = create(o.records)
 	}
 	if err != nil {
