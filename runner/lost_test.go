@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,12 +112,12 @@ func TestLostCoordinator(t *testing.T) {
 // ends the run when that is too often.
 type patient struct {
 	away
-	reads int
+	reads atomic.Int64
 	kill  context.CancelFunc
 }
 
 func (p *patient) Now() limits.Time {
-	if p.reads++; p.reads > 2000 {
+	if p.reads.Add(1) > 2000 {
 		p.kill()
 		time.Sleep(time.Second)
 	}
@@ -146,7 +147,7 @@ func TestLostWithNothingToSay(t *testing.T) {
 					}
 					w.Coordinator, w.Lost, w.Beat, w.Kill = p, policy, beat, kill
 					if err := runner.Run(t.Context(), w.Config); err != nil || kill.Err() != nil {
-						t.Errorf("Run() = %v, and the clock was read %d times", err, p.reads)
+						t.Errorf("Run() = %v, and the clock was read %d times", err, p.reads.Load())
 					}
 					if back < 50*time.Second || back > 52*time.Second {
 						t.Errorf("told that it is back after %v, want it after 50 to 52 s", back)

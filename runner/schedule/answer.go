@@ -151,6 +151,7 @@ func (s *Schedule) putBack(a asked) {
 	}
 	l.since = min(l.since, a.since)
 	if a.job.phase == away { // its deadline has passed
+		s.headChanged(l)
 		s.leave(l)
 		return
 	}
