@@ -5,7 +5,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -36,15 +35,7 @@ func newServer(t testing.TB, options ...string) *server {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("no redis-server on the PATH: apt-get install redis-server")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, dir: t.TempDir(), port: port, options: options}
+	s := &server{t: t, dir: t.TempDir(), port: freePort(t), options: options}
 	s.client = redis.NewClient(&redis.Options{Addr: s.addr()})
 	s.start()
 	t.Cleanup(func() {
@@ -63,7 +54,12 @@ func (s *server) url(namespace string) string {
 
 func (s *server) start() {
 	s.t.Helper()
-	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", ""}, s.options...)
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	if len(s.options) > 0 && s.options[0] == "sentinel" {
+		args = append([]string{s.options[1], "--sentinel"}, args...)
+	} else {
+		args = append(append(args, "--save", ""), s.options...)
+	}
 	s.cmd = exec.Command("redis-server", args...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
