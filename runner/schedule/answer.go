@@ -201,7 +201,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 		}
 		return
 	case limits.Tokens:
-		cost := j.cost(l.indexOf(k))
+		cost := j.cost(slices.Index(l.keys, k))
 		if k.tokensAt(cost, now) <= now {
 			l.doubted = j
 			if !outdated {

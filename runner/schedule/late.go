@@ -149,10 +149,7 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 // lanesOf returns the lanes that a pause of the key holds.
 func (s *Schedule) lanesOf(key limits.Key) (all []*lane) {
 	if key.Kind == limits.Pair {
-		for l := s.pairs[key]; l != nil; l = l.samePair {
-			all = append(all, l)
-		}
-		return all
+		return slices.Clone(s.pairs[key]) // one may leave meanwhile
 	}
 	for _, l := range s.lanes {
 		if slices.Contains(l.names, key) {
