@@ -35,8 +35,8 @@ func (s *Schedule) Answer(reply *limits.Reply) {
 	}
 	for _, a := range s.asked { // what was heard meanwhile may have made them late
 		if a.job.phase == queued {
-			if r, late := s.late(a.job, now); late {
-				s.deferJob(a.job, r)
+			if d, late := s.late(a.job, now); late {
+				s.deferJob(a.job, d)
 			}
 		}
 	}
