@@ -92,7 +92,7 @@ func (v *voice) drawBar(sum runner.Summary, total int64, since time.Duration) {
 func (v *voice) drawLine(sum runner.Summary, total int64, since time.Duration) {
 	parts := progressParts(sum, total, since)
 	fields := []any{"ended", ended(sum), "total", total, "under_way", sum.UnderWay, "waiting", sum.Waiting}
-	if waits := time.Since(sum.Longest.Since); !sum.Longest.Since.IsZero() && waits >= time.Second {
+	if waits := time.Since(sum.Longest.Since.Wall()); sum.Longest.Since > 0 && waits >= time.Second {
 		parts = append(parts, fmt.Sprintf("longest wait %s: %s", brief(waits.Round(time.Second)), waitsFor(sum.Longest)))
 		fields = append(fields, "longest_wait_ms", waits.Milliseconds(), "waits_for", waitsFor(sum.Longest))
 	}
@@ -101,7 +101,7 @@ func (v *voice) drawLine(sum runner.Summary, total int64, since time.Duration) {
 
 // waitsFor names the key that a job waits for, and the cause if it is not the
 // key's permits.
-func waitsFor(w runner.Wait) string {
+func waitsFor(w schedule.Wait) string {
 	switch cause := causeNames[w.Cause]; {
 	case w.Key == (limits.Key{}):
 		return cause

@@ -122,22 +122,22 @@ func TestPlainLineNamesTheLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		account := limits.Key{Kind: limits.Account, Name: "team-a"}
 		for _, test := range []struct {
-			wait runner.Wait
+			wait schedule.Wait
 			want string
 		}{
-			{runner.Wait{Cause: schedule.Account, Key: account}, ", longest wait 12s: account/team-a"},
-			{runner.Wait{Cause: schedule.Rate, Key: account}, ", longest wait 12s: account/team-a (rate)"},
-			{runner.Wait{Cause: schedule.Pause, Key: limits.PairKey("h", "a")}, ", longest wait 12s: pair/h/a (pause)"},
-			{runner.Wait{Cause: schedule.Global}, ", longest wait 12s: global"},
-			{runner.Wait{Cause: schedule.Backoff}, ", longest wait 12s: backoff"},
+			{schedule.Wait{Cause: schedule.Account, Key: account}, ", longest wait 12s: account/team-a"},
+			{schedule.Wait{Cause: schedule.Rate, Key: account}, ", longest wait 12s: account/team-a (rate)"},
+			{schedule.Wait{Cause: schedule.Pause, Key: limits.PairKey("h", "a")}, ", longest wait 12s: pair/h/a (pause)"},
+			{schedule.Wait{Cause: schedule.Global}, ", longest wait 12s: global"},
+			{schedule.Wait{Cause: schedule.Backoff}, ", longest wait 12s: backoff"},
 		} {
-			test.wait.Since = time.Now().Add(-12 * time.Second)
+			test.wait.Since = limits.TimeOf(time.Now().Add(-12 * time.Second))
 			got := told(t, "text", func(v *voice) { v.drawLine(runner.Summary{Longest: test.wait}, 5, time.Minute) })
 			if want := "agentlimit: 0/5, 1m, 0 under way, 0 waiting" + test.want; got[0] != want {
 				t.Errorf("with %+v: %q, want %q", test.wait, got[0], want)
 			}
 		}
-		short := runner.Wait{Since: time.Now().Add(-time.Second / 2)}
+		short := schedule.Wait{Since: limits.TimeOf(time.Now().Add(-time.Second / 2))}
 		got := told(t, "text", func(v *voice) { v.drawLine(runner.Summary{Longest: short}, 5, time.Minute) })
 		if strings.Contains(got[0], "wait ") {
 			t.Errorf("with a wait of half a second: %q, want nothing of it", got[0])

@@ -342,8 +342,7 @@ func (r *run) done() bool {
 // abandon ends what a stopped run leaves: a job that was tried gets a record, one
 // that never started gets none.
 func (r *run) abandon() {
-	r.cfg.Stats.update(func(s *Summary) { s.Longest = Wait{} })
-	r.cfg.Stats.update(func(s *Summary) { s.Waiting = 0 })
+	r.cfg.Stats.update(func(s *Summary) { s.Longest, s.Waiting = schedule.Wait{}, 0 })
 	r.schedule.Each(func(j *schedule.Job) {
 		t := j.Ref.(*task)
 		if len(t.attempts) == 0 {

@@ -19,6 +19,7 @@ import (
 	"agentlimit/runner"
 	"agentlimit/runner/call"
 	"agentlimit/runner/results"
+	"agentlimit/runner/schedule"
 )
 
 // TestSimulationIsTheRun runs random jobs whose calls sleep, and simulates the same:
@@ -55,7 +56,7 @@ func TestSimulationIsTheRun(t *testing.T) {
 					t.Errorf("the simulation ended after %v, the run after %v", ended.Sub(began), now.Sub(began))
 				}
 				a, b := real.Stats.Summary(), simulated.Stats.Summary()
-				a.Longest = runner.Wait{}
+				a.Longest = schedule.Wait{}
 				if diff := gocmp.Diff(a, b); diff != "" {
 					t.Errorf("summaries (-run +simulation):\n%s", diff)
 				}

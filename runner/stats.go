@@ -27,7 +27,7 @@ type Summary struct {
 	Earlier   int64                    // of them, ended by an earlier run and left alone
 	Waiting   int64                    // of them, not under way and not ended
 	UnderWay  int64                    // attempts
-	Longest   Wait                     // of the jobs that wait, as of the last second or so
+	Longest   schedule.Wait            // of the jobs that wait, as of the last second or so
 	PeakWay   int64                    // most attempts under way at once
 	Held      time.Duration            // how long the attempts that have ended were under way, added up
 	Attempts  int64                    // started
@@ -39,13 +39,6 @@ type Summary struct {
 	// Unrecorded counts the jobs that ended, but whose record could not be written.
 	Unrecorded int64
 	Keys       []KeyStats // hosts, accounts and pools of the attempts, in order
-}
-
-// Wait is how long one job has waited, and for what. The zero Wait is none.
-type Wait struct {
-	Since time.Time
-	Cause schedule.Cause
-	Key   limits.Key // whose permits, tokens or pause; zero for none of the run's keys
 }
 
 // KeyStats is what one key has been used for.
@@ -169,9 +162,9 @@ func (r *run) watchWaits(now limits.Time) limits.Time {
 		return r.watchAt
 	}
 	r.watchAt = now.Add(max(watchEvery, time.Duration(r.schedule.Waiting())*watchCost))
-	var longest Wait
-	if w, waits := r.schedule.Longest(now); waits && !r.stopped {
-		longest = Wait{w.Since.Wall(), w.Cause, w.Key}
+	var longest schedule.Wait
+	if !r.stopped {
+		longest = r.schedule.Longest(now)
 	}
 	r.cfg.Stats.update(func(s *Summary) { s.Longest = longest })
 	return r.watchAt

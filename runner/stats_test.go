@@ -20,14 +20,14 @@ func TestTheLongestWaitIsKnown(t *testing.T) {
 		name   string
 		table  func(*testing.T) *limits.Table
 		change func(*world)
-		want   runner.Wait // but for when
+		want   schedule.Wait // but for when
 	}{
-		{"for a permit", func(t *testing.T) *limits.Table { return caps(t, 1, 5) }, nil, runner.Wait{Cause: schedule.Host, Key: host}},
-		{"for a token", func(t *testing.T) *limits.Table { return rated(t, "1/m", 1) }, nil, runner.Wait{Cause: schedule.Rate, Key: host}},
+		{"for a permit", func(t *testing.T) *limits.Table { return caps(t, 1, 5) }, nil, schedule.Wait{Cause: schedule.Host, Key: host}},
+		{"for a token", func(t *testing.T) *limits.Table { return rated(t, "1/m", 1) }, nil, schedule.Wait{Cause: schedule.Rate, Key: host}},
 		{"for a pause from before", func(t *testing.T) *limits.Table { return caps(t, 5, 5) }, func(w *world) {
 			w.Pauses = []limits.PauseRequest{{Key: pair, Until: w.Coordinator.Now().Add(time.Minute)}}
-		}, runner.Wait{Cause: schedule.Pause, Key: pair}},
-		{"for the global cap", func(t *testing.T) *limits.Table { return caps(t, 5, 5) }, func(w *world) { w.Global = 1 }, runner.Wait{Cause: schedule.Global}},
+		}, schedule.Wait{Cause: schedule.Pause, Key: pair}},
+		{"for the global cap", func(t *testing.T) *limits.Table { return caps(t, 5, 5) }, func(w *world) { w.Global = 1 }, schedule.Wait{Cause: schedule.Global}},
 		{"for its own backoff", func(t *testing.T) *limits.Table { return caps(t, 5, 5) }, func(w *world) {
 			w.Caller = script(0, func(n int, _ call.Attempt) call.Outcome {
 				if n > 2 {
@@ -35,7 +35,7 @@ func TestTheLongestWaitIsKnown(t *testing.T) {
 				}
 				return call.Outcome{Kind: call.Answered, HTTP: &results.HTTP{Status: 503}, Error: &results.Error{Kind: "status"}}
 			})
-		}, runner.Wait{Cause: schedule.Backoff}},
+		}, schedule.Wait{Cause: schedule.Backoff}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,14 +51,14 @@ func TestTheLongestWaitIsKnown(t *testing.T) {
 				go func() { defer close(done); w.run(t, context.Background()) }()
 				time.Sleep(5 * time.Second)
 				got := w.Stats.Summary().Longest
-				if since := got.Since.Sub(began); since != 0 {
+				if since := got.Since.Wall().Sub(began); since != 0 {
 					t.Errorf("it waits since %v from the start, want since the start", since)
 				}
-				if got.Since = (time.Time{}); got != row.want {
+				if got.Since = 0; got != row.want {
 					t.Errorf("the longest wait is %+v, want %+v", got, row.want)
 				}
 				<-done
-				if got := w.Stats.Summary().Longest; got != (runner.Wait{}) {
+				if got := w.Stats.Summary().Longest; got != (schedule.Wait{}) {
 					t.Errorf("when all is done the longest wait is %+v, want none", got)
 				}
 			})

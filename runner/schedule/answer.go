@@ -35,8 +35,8 @@ func (s *Schedule) Answer(reply *limits.Reply) {
 	}
 	for _, a := range s.asked { // what was heard meanwhile may have made them late
 		if a.job.phase == queued {
-			if r, late := s.late(a.job, now); late {
-				s.deferJob(a.job, r)
+			if d, late := s.late(a.job, now); late {
+				s.deferJob(a.job, d)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 		}
 		return
 	case limits.Tokens:
-		cost := j.cost(l.indexOf(k))
+		cost := j.cost(slices.Index(l.keys, k))
 		if k.tokensAt(cost, now) <= now {
 			l.doubted = j
 			if !outdated {

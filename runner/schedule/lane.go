@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
 
 	"agentlimit/limits"
@@ -16,7 +17,6 @@ type lane struct {
 	pairPause limits.Time
 	jobs      heap[*Job]
 	later     []*Job      // of its jobs, those that are not yet due
-	samePair  *lane       // the next lane of the same host and account
 	jobsIn    int         // jobs that wait here, are not yet due, or run
 	since     limits.Time // when it last started a job; before it came to be if never
 	rank      limits.Rank // of its head; right while it has one
@@ -84,25 +84,15 @@ func (w *Waits) shorten(by limits.Time) {
 	}
 }
 
-func jobBefore(a, b *Job) bool {
-	switch {
-	case a.Priority != b.Priority:
-		return a.Priority > b.Priority
-	case a.Deadline != b.Deadline:
-		return a.Deadline < b.Deadline
-	}
-	return a.Seq < b.Seq
+// rank returns the job's rank in a lane that started one at since.
+func (j *Job) rank(since limits.Time) limits.Rank {
+	return limits.Rank{Priority: j.Priority, Deadline: j.Deadline, Since: since, Seq: j.Seq}
 }
 
+func jobBefore(a, b *Job) bool { return a.rank(0).Before(b.rank(0)) }
+
 // placeIn returns where the lane keeps its place in k's heap.
-func (l *lane) placeIn(k *key) *int32 {
-	for i := range l.keys {
-		if l.keys[i] == k {
-			return &l.at[i]
-		}
-	}
-	panic("schedule: a lane in the heap of a key that it does not need")
-}
+func (l *lane) placeIn(k *key) *int32 { return &l.at[slices.Index(l.keys, k)] }
 
 // settle adds the time since the last look to what blocked the lane then. A pause
 // blocks until its end. A lane that nothing blocked, or whose pause is over, waited
@@ -169,8 +159,7 @@ func (s *Schedule) headChanged(l *lane) {
 		}
 		return
 	}
-	j := l.jobs.top()
-	l.rank = limits.Rank{Priority: j.Priority, Deadline: j.Deadline, Since: l.since, Seq: j.Seq}
+	l.rank = l.jobs.top().rank(l.since)
 	for _, k := range l.keys {
 		k.lanes.fix(l)
 	}
@@ -237,7 +226,7 @@ func (s *Schedule) laneOf(j *Job, now limits.Time) *lane {
 	if j.Host != "" && j.Account != "" {
 		l.pair = limits.PairKey(j.Host, j.Account)
 		l.pairPause = s.pauses[l.pair]
-		l.samePair, s.pairs[l.pair] = s.pairs[l.pair], l
+		s.pairs[l.pair] = append(s.pairs[l.pair], l)
 	}
 	if len(l.keys) == 0 {
 		l.keys = append(l.keys, s.none)
@@ -253,18 +242,8 @@ func (s *Schedule) laneOf(j *Job, now limits.Time) *lane {
 
 // unlinkPair takes a lane that goes off the list of its pair.
 func (s *Schedule) unlinkPair(l *lane) {
-	if l.pair == (limits.Key{}) {
-		return
-	}
-	first := s.pairs[l.pair]
-	if first != l {
-		for first.samePair != l {
-			first = first.samePair
-		}
-		first.samePair = l.samePair
-		return
-	}
-	if s.pairs[l.pair] = l.samePair; l.samePair == nil {
+	rest := slices.DeleteFunc(s.pairs[l.pair], func(other *lane) bool { return other == l })
+	if s.pairs[l.pair] = rest; len(rest) == 0 {
 		delete(s.pairs, l.pair)
 	}
 }

@@ -29,12 +29,6 @@ const (
 	NoAnswer             // the coordinator did not answer before the deadline
 )
 
-type reason struct {
-	why   Why
-	key   limits.Key
-	until limits.Time
-}
-
 // Deferred returns the jobs given up since the last call. The slice is valid
 // until the schedule is used again.
 func (s *Schedule) Deferred() []Deferral {
@@ -43,64 +37,64 @@ func (s *Schedule) Deferred() []Deferral {
 	return deferred
 }
 
-func (s *Schedule) deferJob(j *Job, r reason) {
+func (s *Schedule) deferJob(j *Job, d Deferral) {
 	s.takeOut(j)
-	s.deferred = append(s.deferred, Deferral{j, r.why, r.key, r.until})
+	s.deferred = append(s.deferred, d)
 }
 
 // late says whether it is certain that the job cannot start in time: even if
 // nobody else took a token from now on, its own time, a pause or a bucket lets
 // it start only after its deadline. Permits never make it certain.
-func (s *Schedule) late(j *Job, now limits.Time) (reason, bool) {
+func (s *Schedule) late(j *Job, now limits.Time) (Deferral, bool) {
 	switch {
 	case now > j.Deadline && j.phase == away:
-		return reason{why: Past}, true
+		return Deferral{Job: j, Why: Past}, true
 	case now > j.Deadline:
 		return s.missed(j, now), true
 	}
-	r, at := s.earliest(j, now)
+	d, at := s.earliest(j, now)
 	if at > j.Deadline {
-		return r, true
+		return d, true
 	}
 	until, key, _ := j.lane.pause()
 	if j.dueFor == Pause && j.due > until {
 		key, until = limits.Key{}, j.due
 	}
 	if until.Sub(now) > j.MaxWait {
-		return reason{LongPause, key, until}, true
+		return Deferral{j, LongPause, key, until}, true
 	}
-	return reason{}, false
+	return Deferral{}, false
 }
 
 // missed says why a job whose deadline has passed did not start.
-func (s *Schedule) missed(j *Job, now limits.Time) reason {
+func (s *Schedule) missed(j *Job, now limits.Time) Deferral {
 	switch j.phase {
 	case notDue:
-		return reason{NotYet, limits.Key{}, j.due}
+		return Deferral{Job: j, Why: NotYet, Until: j.due}
 	case claimed:
-		return reason{why: NoAnswer}
+		return Deferral{Job: j, Why: NoAnswer}
 	}
 	l := j.lane
-	r := reason{why: NoPermit, key: l.block}
+	d := Deferral{Job: j, Why: NoPermit, Key: l.block}
 	switch l.cause {
 	case Rate:
-		r.why = NoTokens
+		d.Why = NoTokens
 	case Pause:
-		r.why = InPause
+		d.Why = InPause
 	}
 	if _, at := s.earliest(j, now); at > now {
-		r.until = at
+		d.Until = at
 	}
-	return r
+	return d
 }
 
 // earliest returns when the job's own times, its pauses and its buckets allow a
 // start, if nobody else takes a token from now on, and which of them is last.
-func (s *Schedule) earliest(j *Job, now limits.Time) (reason, limits.Time) {
-	r, at := reason{}, now
+func (s *Schedule) earliest(j *Job, now limits.Time) (Deferral, limits.Time) {
+	d, at := Deferral{Job: j}, now
 	later := func(t limits.Time, why Why, key limits.Key) {
 		if t > at {
-			r, at = reason{why, key, t}, t
+			d, at = Deferral{j, why, key, t}, t
 		}
 	}
 	l := j.lane
@@ -110,7 +104,7 @@ func (s *Schedule) earliest(j *Job, now limits.Time) (reason, limits.Time) {
 		later(k.pause, InPause, k.id)
 		later(k.tokensAt(j.cost(i), now), NoTokens, k.id)
 	}
-	return r, at
+	return d, at
 }
 
 // Pause notes that a service asked for a pause of one key, and tells the
@@ -139,8 +133,8 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 			l.blame(Pause, key, now)
 		}
 		for _, j := range slices.Concat(l.jobs.items, l.later) {
-			if r, late := s.late(j, now); late {
-				s.deferJob(j, r)
+			if d, late := s.late(j, now); late {
+				s.deferJob(j, d)
 			}
 		}
 	}
@@ -149,10 +143,7 @@ func (s *Schedule) notePause(key limits.Key, until, now limits.Time) {
 // lanesOf returns the lanes that a pause of the key holds.
 func (s *Schedule) lanesOf(key limits.Key) (all []*lane) {
 	if key.Kind == limits.Pair {
-		for l := s.pairs[key]; l != nil; l = l.samePair {
-			all = append(all, l)
-		}
-		return all
+		return slices.Clone(s.pairs[key]) // one may leave meanwhile
 	}
 	for _, l := range s.lanes {
 		if slices.Contains(l.names, key) {
@@ -241,10 +232,10 @@ func (s *Schedule) deferLate(k *key, now limits.Time) {
 	empty := k.bucket.Last - limits.Time(k.bucket.Level/k.limit.Rate.Tokens)
 	for k.late.len() > 0 && k.late.top().last <= empty+1 {
 		j := k.late.top().job
-		r, late := s.late(j, now)
+		d, late := s.late(j, now)
 		if !late || j.phase == claimed {
 			return
 		}
-		s.deferJob(j, r)
+		s.deferJob(j, d)
 	}
 }

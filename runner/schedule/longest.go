@@ -6,17 +6,16 @@ import (
 	"agentlimit/limits"
 )
 
-// Wait is what one job waits for, and since when.
+// Wait is what one job waits for, and since when. The zero Wait is none.
 type Wait struct {
-	Job   *Job
 	Since limits.Time
 	Cause Cause
 	Key   limits.Key // whose permits, tokens or pause; zero for the global cap and the job's own times
 }
 
 // Longest returns the longest wait of all jobs, of which none waits before its
-// not_before; false if no job waits. It looks at every job.
-func (s *Schedule) Longest(now limits.Time) (Wait, bool) {
+// not_before. It looks at every job.
+func (s *Schedule) Longest(now limits.Time) Wait {
 	var longest *Job
 	s.Each(func(j *Job) {
 		if j.phase == notDue && j.dueFor == NotBefore {
@@ -27,10 +26,10 @@ func (s *Schedule) Longest(now limits.Time) (Wait, bool) {
 		}
 	})
 	if longest == nil {
-		return Wait{}, false
+		return Wait{}
 	}
 	cause, key := s.waitsFor(longest, now)
-	return Wait{longest, longest.since(), cause, key}, true
+	return Wait{longest.since(), cause, key}
 }
 
 // since returns from when on a job could have started.
@@ -52,11 +51,11 @@ func (s *Schedule) waitsFor(j *Job, now limits.Time) (Cause, limits.Key) {
 			return causeOf(k.id.Kind), k.id
 		}
 	}
-	switch r, at := s.earliest(j, now); {
-	case at > now && r.why == InPause:
-		return Pause, r.key
+	switch d, at := s.earliest(j, now); {
+	case at > now && d.Why == InPause:
+		return Pause, d.Key
 	case at > now:
-		return Rate, r.key
+		return Rate, d.Key
 	}
 	return j.lane.cause, j.lane.block
 }

@@ -1,6 +1,10 @@
 package schedule
 
-import "agentlimit/limits"
+import (
+	"slices"
+
+	"agentlimit/limits"
+)
 
 // The coordinator saves a bucket's tokens for the best-ranked claim that nothing
 // but time keeps from starting. This file keeps track of who that is, so that
@@ -93,12 +97,8 @@ func (s *Schedule) notSaver(l *lane) {
 	}
 	l.isSaver = false
 	for _, k := range l.keys {
-		for i, other := range k.savers {
-			if other == l {
-				k.savers[i] = k.savers[len(k.savers)-1]
-				k.savers = k.savers[:len(k.savers)-1]
-				break
-			}
+		if i := slices.Index(k.savers, l); i >= 0 {
+			k.savers = slices.Delete(k.savers, i, i+1)
 		}
 	}
 }
@@ -121,14 +121,4 @@ func (s *Schedule) savedInVain(l *lane) {
 			s.offerAll(k)
 		}
 	}
-}
-
-// indexOf returns which of the lane's keys k is.
-func (l *lane) indexOf(k *key) int {
-	for i := range l.keys {
-		if l.keys[i] == k {
-			return i
-		}
-	}
-	panic("schedule: a verdict names a key that was not asked for")
 }

@@ -88,7 +88,7 @@ type Schedule struct {
 
 	lanes  map[laneID]*lane
 	keys   map[limits.Key]*key
-	pairs  map[limits.Key]*lane       // the first lane of each host and account
+	pairs  map[limits.Key][]*lane     // of each host and account
 	none   *key                       // that lanes without any key stand in
 	pauses map[limits.Key]limits.Time // of every key that is paused, and some that were
 
@@ -116,7 +116,7 @@ func New(limitOf func(limits.Key) limits.Limit) *Schedule {
 		limitOf: limitOf,
 		lanes:   make(map[laneID]*lane),
 		keys:    make(map[limits.Key]*key),
-		pairs:   make(map[limits.Key]*lane),
+		pairs:   make(map[limits.Key][]*lane),
 		pauses:  make(map[limits.Key]limits.Time),
 		ready: heap[*key]{
 			before: func(a, b *key) bool { return a.hope.Before(b.hope) },
