@@ -327,7 +327,7 @@ func TestInputErrors(t *testing.T) {
 		{"a missing file", "none.yaml", "", "read job file: open none.yaml: no such file or directory"},
 		{"a folder", "dir", "", `read job file: "dir" is a folder`},
 		{"an endless line", "long.jsonl", "", "long.jsonl:1: a line of over 16 MiB"},
-		{"an unknown format", "dir/x", "toml", `read job files: the format "toml": want yaml, json or jsonl`},
+		{"an unknown format", "dir/x", "toml", `read job files: the format "toml": want yaml, json, jsonl, openai-batch or vegeta`},
 	} {
 		_, err := jobspec.Load(jobspec.Options{Files: []string{test.file}, Format: test.format})
 		if err == nil || err.Error() != test.want {

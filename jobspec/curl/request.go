@@ -1,11 +1,14 @@
 package curl
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // request is what options say of one request, or of the same to several URLs.
@@ -24,6 +27,9 @@ type request struct {
 	bodyFile      string   // all of the body, if it is one file as it is
 	parts         []part   // of a form
 	upload        string
+	marked        bool // a variable is in the body
+	bytes         bool // what looks like a variable is in a file of the body
+	scheme        bool // of authentication, another than Basic
 	user, bearer  string
 	agent         *string
 	cookies       []string
@@ -104,6 +110,7 @@ func (r *request) content(name string) (string, bool) {
 	if err != nil {
 		r.broken = fmt.Errorf("%s: %w", r.typed, err)
 	}
+	r.bytes = r.bytes || strings.Contains(string(data), mark)
 	return string(data), err == nil
 }
 
@@ -183,12 +190,37 @@ func (r *request) cookie(v string) {
 	r.cookies = append(r.cookies, v)
 }
 
+// setTLS sets what is said of the connection, of a file behind a mark.
+func (r *request) setTLS(key, value string) {
+	r.tls = append(slices.DeleteFunc(r.tls, func(line string) bool { return strings.HasPrefix(line, key+":") }), key+": "+value)
+}
+
 func (r *request) tlsFile(key, name string) {
-	if key == "cert_file" && strings.Contains(strings.TrimPrefix(name, filepath.VolumeName(name)), ":") {
+	if at := strings.LastIndex(name, ":"); key == "cert_file" && at > len(filepath.VolumeName(name)) {
 		r.leave("%s: the password", r.typed)
-		name = name[:strings.LastIndex(name, ":")]
+		name = name[:at]
 	}
-	r.tls = append(r.tls, key+": "+mark+name)
+	r.setTLS(key, mark+name)
+}
+
+// otherScheme names a way to authenticate that jobs have not. The user is not sent.
+func (r *request) otherScheme(string) {
+	r.scheme = true
+	r.leave("%s, and its user", r.typed)
+}
+
+func (r *request) output(name string) {
+	if name == "/dev/null" || name == "-" {
+		r.leave("%s %s", r.typed, name)
+		name = ""
+	}
+	r.outputs = append(r.outputs, name)
+}
+
+func (r *request) url(typed string) {
+	if r.urls = append(r.urls, typed); !utf8.ValidString(typed) {
+		r.broken = errors.New("a URL that is not UTF-8")
+	}
 }
 
 func (r *request) throughProxy(v string) {
