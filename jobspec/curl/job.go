@@ -105,9 +105,7 @@ func (w *writer) headers(b *strings.Builder, r *request, host string) {
 	case sends:
 		set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	if r.agent != nil {
-		set("User-Agent", *r.agent)
-	}
+	set("User-Agent", r.agent)
 	set("Cookie", strings.Join(r.cookies, ";"))
 	if r.bearer != "" {
 		set("Authorization", "Bearer "+r.bearer)

@@ -54,7 +54,7 @@ var carried = map[string]func(r *request, value string){
 	"upload-file":    func(r *request, v string) { r.upload = v; r.leave("%s: Expect: 100-continue", r.typed) },
 	"user":           func(r *request, v string) { r.user = v },
 	"oauth2-bearer":  func(r *request, v string) { r.bearer = v },
-	"user-agent":     func(r *request, v string) { r.agent = &v },
+	"user-agent":     (*request).userAgent,
 	"referer":        (*request).referrer,
 	"cookie":         (*request).cookie,
 	"range":          func(r *request, v string) { r.preset("Range", "bytes="+v) },

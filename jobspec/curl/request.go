@@ -31,7 +31,7 @@ type request struct {
 	bytes         bool // what looks like a variable is in a file of the body
 	scheme        bool // of authentication, another than Basic
 	user, bearer  string
-	agent         *string
+	agent         string
 	cookies       []string
 	query         []string
 	proxy         string
@@ -83,14 +83,17 @@ func (r *request) header(line string) {
 			return
 		}
 	}
-	if found {
-		r.headers = append(r.headers, header{name, value})
+	if !found {
+		r.leave("-H without a colon")
+		return
 	}
+	r.headers = append(r.headers, header{name, value})
 }
 
 // content returns what a file holds, or standard input.
 func (r *request) content(name string) (string, bool) {
 	if name == "-" && r.stdin != nil {
+		r.marked = r.marked || strings.Contains(*r.stdin, mark)
 		return *r.stdin, true
 	}
 	info, err := os.Stat(name)
@@ -115,32 +118,39 @@ func (r *request) content(name string) (string, bool) {
 }
 
 // data adds to the body what is typed, or what the file behind an @ holds, if told so
-// without its line breaks.
+// without its line breaks. A file that is all of the body is not read.
 func (r *request) data(between, value string, strip bool) {
 	name, isFile := strings.CutPrefix(value, "@")
-	if !isFile {
+	switch {
+	case !isFile:
 		r.addData(between, value)
-		return
-	}
-	text, ok := r.content(name)
-	if !ok {
-		return
-	}
-	plain := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text)
-	whole := r.body == nil && name != "-" && (!strip || plain == text)
-	if strip {
-		text = plain
-	}
-	if r.addData(between, text); whole {
-		r.bodyFile = name
+	case !strip && r.body == nil && name != "-":
+		r.body, r.bodyFile = []string{}, name
+	default:
+		text, _ := r.content(name)
+		if strip {
+			text = strings.NewReplacer("\r", "", "\n", "").Replace(text)
+		}
+		if strip && name != "-" {
+			text = strings.ReplaceAll(text, "\x00", "")
+		}
+		r.addData(between, text)
 	}
 }
 
 func (r *request) addData(between, text string) {
 	if r.body != nil {
-		r.body = append(r.body, between)
+		r.body = append(r.body, r.whole(), between)
 	}
 	r.body, r.bodyFile = append(r.body, text), ""
+}
+
+// whole returns what a file that is all of the body holds; empty if there is none.
+func (r *request) whole() (text string) {
+	if r.bodyFile != "" {
+		text, _ = r.content(r.bodyFile)
+	}
+	return text
 }
 
 // encoded is curl's own form of data for --data-urlencode and --url-query: text, =text,
@@ -207,6 +217,12 @@ func (r *request) tlsFile(key, name string) {
 func (r *request) otherScheme(string) {
 	r.scheme = true
 	r.leave("%s, and its user", r.typed)
+}
+
+func (r *request) userAgent(v string) {
+	if r.agent = v; v == "" {
+		r.leave("%s '': jobs name agentlimit", r.typed)
+	}
 }
 
 func (r *request) output(name string) {

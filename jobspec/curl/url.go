@@ -17,7 +17,7 @@ func (r *request) target(typed string) (string, error) {
 	}
 	query := r.query
 	if r.get && r.body != nil {
-		query = append(slices.Clone(query), strings.Join(r.body, ""))
+		query = append(slices.Clone(query), strings.Join(r.body, "")+r.whole())
 	}
 	typed, _, _ = strings.Cut(typed, "#")
 	if len(query) > 0 {
