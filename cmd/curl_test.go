@@ -84,7 +84,7 @@ func TestFromCurl(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
-		"data.txt": "a=1\r\nb=2\n", "plain.txt": "a=1&b=2", "bytes.bin": "\x00\xff\xfe\n", "page.html": "<p>é</p>\n", "pic.png": "\x89PNG\r\n", "my file.csv": "x,y\n",
+		"data.txt": "a=1\r\nb=2\n", "plain.txt": "a=1&b=2", "bytes.bin": "\x00\xff\xfe\n", "page.html": "<p>é</p>\n", "pic.png": "\x89PNG\r\n", "my file.csv": "x,y\n", "wide.txt": "a\x00b\x00",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -182,7 +182,8 @@ var curlLines = []struct {
 	{what: "a method without a body", line: `curl --request POST SRV/a`},
 	{what: "HEAD", line: `curl -I SRV/a`},
 	{what: "switches that stand together", line: `curl -sSLk SRV/a`, left: []string{"-s", "-S"}},
-	{what: "a beginning of an option", line: `curl --refer http://example.com/ SRV/a --data-r x`},
+	{what: "switches twice", line: `curl -k -k --insecure SRV/a`},
+	{what: "a URL in a URL", line: `curl 'HOST/a?u=http://example.com/'`},
 	{what: "several headers", line: `curl -H 'X-A: 1' -H "X-B: two words" SRV/a`},
 	{what: "a header twice", line: `curl -H 'X-A: 1' -H 'x-a: 2' SRV/a`},
 	{what: "headers in other places", line: `curl -H 'Host: example.com' -H 'Accept: text/plain' -H 'Content-Type: text/csv' -d a,b SRV/a`},
@@ -228,6 +229,14 @@ var curlLines = []struct {
 	{what: "a file to put in a folder", line: `curl -T plain.txt SRV/a/`, left: []string{"-T: Expect: 100-continue"}, without: []string{"Expect"}},
 	{what: "a range", line: `curl -r 0-9 SRV/a`},
 	{what: "a here-document", line: "curl --data-binary @- SRV/a <<'END'\n{\"a\": \"$x\"}\nEND\n"},
+	{what: "a here-document as it is", line: "curl --data-binary @- SRV/a <<'END'\n{\"a\": \"\\\\ \\\" \\$x ${env:HOME}\"}\nEND\n"},
+	{what: "a here-document with a variable", line: "curl --data-binary @- SRV/a <<END\n{\"a\": \"\\\\ \\\" \\$x $TOKEN\"}\nEND\n"},
+	{what: "ends of lines that YAML knows", line: "curl -d 'a\u2028b\u0085c' SRV/a"},
+	{what: "what looks like a variable in a file", line: `curl -F f=@wide.txt SRV/a`},
+	{what: "lines of a here-document", line: "curl -d @- -d b SRV/a <<END\n$TOKEN\nx\nEND\n"},
+	{what: "a file and more", line: `curl --data-binary @bytes.bin -d c=3 --data-binary @plain.txt SRV/a`},
+	{what: "a file in the URL", line: `curl -G --data-binary @plain.txt SRV/a`},
+	{what: "headers that are none", line: `curl -H 'X-A' -A '' SRV/a`, left: []string{"-H without a colon", "-A '': jobs name agentlimit"}},
 	{what: "two calls with --next", line: `curl -d a=1 SRV/a --next -H 'X-B: 2' SRV/b`},
 	{what: "lines that go on", line: "curl 'SRV/a' \\\n  -X POST \\\n  -H 'Content-Type: application/json' \\\n  --data '{\"a\":1}'"},
 	{what: "comments and several lines", line: "# the first\ncurl SRV/a # of two\n\ncurl -d x SRV/b\n"},
@@ -235,5 +244,7 @@ var curlLines = []struct {
 		left: []string{"--compressed"}, without: []string{"Accept-Encoding"}},
 	{what: "what is beside the request", line: `curl --max-time 5 -f -o out.txt --connect-timeout 2 --retry 3 -v SRV/a`, left: []string{"--connect-timeout", "--retry", "-v"}},
 	{what: "what stands around curl", line: `X=1 curl -s SRV/a | cat >/dev/null`, left: []string{`"X": a variable of the shell`, `"cat": no call of curl`, "-s"}},
+	{what: "an output that nobody wants", line: `curl -o /dev/null SRV/a`, left: []string{"-o /dev/null"}},
+	{what: "another way to authenticate", line: `curl --digest -u user:pass:word SRV/a`, left: []string{"--digest, and its user"}},
 	{what: "a header that is set by itself", line: `curl -H 'Content-Length: 1' -d x SRV/a`, left: []string{`-H "Content-Length": it is set by itself`}},
 }

@@ -33,6 +33,11 @@
 // commands in a shell get all vars as VAR_NAME variables, and the fields of their row
 // as ITEM_NAME.
 //
+// Other formats. A file of OpenAI's batches or of vegeta's targets is read as lines of
+// which each is made a job; texts in it are what they are, and hold no references.
+//
+// Packed inputs. What gzip or zstd has compressed is known by its first bytes.
+//
 // Rows. A job of a document with for_each stands for one job a row. Rows come from
 // files of any length, which are read one row at a time.
 //

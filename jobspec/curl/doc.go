@@ -55,6 +55,7 @@ type writer struct {
 	File
 	path   func(string) string
 	jobs   strings.Builder
+	saved  []string // files that jobs save into
 	public []string // variables that are no secrets, since a host is in them
 }
 

@@ -58,7 +58,7 @@ func (r *request) form(v string) {
 		case i > 0 && strings.HasPrefix(strings.TrimSpace(fields[i-1]), "type="):
 			p.kind += ";" + field // such as charset
 		default:
-			r.leave("%s %s=…;%s", r.typed, name, key)
+			r.leave("%s …;%q", r.typed, key)
 		}
 	}
 	p.disposition, p.text = disposition(name, filename), text

@@ -1,9 +1,11 @@
 package curl
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,17 +18,22 @@ import (
 )
 
 // request adds the job for URL number i of a request.
-func (w *writer) request(r *request, i int) error {
+func (w *writer) request(r *request, i int) (err error) {
 	if r.broken != nil {
 		return r.broken
 	}
+	secrets, public := len(w.Secrets), len(w.public)
+	defer func() {
+		if err != nil { // nothing refers to what is new
+			w.Secrets, w.public = w.Secrets[:secrets], w.public[:public]
+		}
+	}()
 	target, err := r.target(r.urls[i])
 	if err != nil {
 		return err
 	}
-	w.publish(target)
-	host := hostOf(target)
-	target = w.hideQuery(target)
+	host := w.host(target)
+	target = w.hideQuery(target, host)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  # line %d", r.line)
 	for n, note := range r.left {
@@ -34,7 +41,9 @@ func (w *writer) request(r *request, i int) error {
 	}
 	fmt.Fprintf(&b, "\n  - http:\n      method: %s\n      url: %s\n", scalar(r.verb()), scalar(target))
 	w.headers(&b, r, host)
-	w.body(&b, r)
+	if err := w.body(&b, r); err != nil {
+		return err
+	}
 	w.connection(&b, r)
 	w.around(&b, r, i)
 	if err := check(w.preamble() + "jobs:" + b.String()); err != nil {
@@ -96,14 +105,12 @@ func (w *writer) headers(b *strings.Builder, r *request, host string) {
 	case sends:
 		set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	if r.agent != nil {
-		set("User-Agent", *r.agent)
-	}
+	set("User-Agent", r.agent)
 	set("Cookie", strings.Join(r.cookies, ";"))
 	if r.bearer != "" {
 		set("Authorization", "Bearer "+r.bearer)
-	} else if r.user != "" {
-		if user, _, found := strings.Cut(r.user, ":"); !found || strings.Contains(user, mark) || strings.Contains(r.user, mark) {
+	} else if r.user != "" && !r.scheme {
+		if !strings.Contains(r.user, ":") || strings.Contains(r.user, mark) {
 			r.leave("-u: a password that curl asks for, or a variable")
 		} else {
 			set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(r.user)))
@@ -193,27 +200,49 @@ func (w *writer) variable(of, value, what string) string {
 	}
 }
 
-func (w *writer) body(b *strings.Builder, r *request) {
-	text, file := strings.Join(r.body, ""), r.bodyFile
+// body writes what is sent, of which curl takes one kind.
+func (w *writer) body(b *strings.Builder, r *request) error {
+	text, file, kinds := strings.Join(r.body, ""), r.bodyFile, 0
+	for _, there := range []bool{len(r.parts) > 0, r.upload != "", r.body != nil && !r.get, r.head} {
+		if there {
+			kinds++
+		}
+	}
 	switch {
+	case kinds > 1:
+		return errors.New("-d, -F, -T and -I contradict each other")
 	case len(r.parts) > 0:
 		text, _ = multipartBody(r.parts)
 	case r.upload == "-" || r.upload == ".":
+		r.typed = "-T"
 		text, _ = r.content("-")
 	case r.upload != "":
 		file = r.upload
 	case r.get:
-		return
+		return nil
 	}
 	switch {
+	case r.broken != nil:
+		return r.broken
 	case file != "":
-		fmt.Fprintf(b, "      body_file: %s\n", scalar(w.path(file)))
+		fmt.Fprintf(b, "      body_file: %s\n", scalar(w.pathOf(file)))
 	case text == "":
-	case !utf8.ValidString(text) || strings.Contains(variable.ReplaceAllString(text, ""), mark):
+	case r.bytes && r.marked:
+		return errors.New("a variable beside bytes that are no text")
+	case r.bytes || !utf8.ValidString(text):
 		fmt.Fprintf(b, "      body_base64: %s\n", base64.StdEncoding.EncodeToString([]byte(text)))
 	default:
 		fmt.Fprintf(b, "      body: %s\n", scalar(text))
 	}
+	return nil
+}
+
+// pathOf is path for what may begin with a variable, of which nobody knows more.
+func (w *writer) pathOf(name string) string {
+	if strings.HasPrefix(name, mark) {
+		return name
+	}
+	return w.path(name)
 }
 
 // connection writes what the rest of the http block says.
@@ -223,12 +252,12 @@ func (w *writer) connection(b *strings.Builder, r *request) {
 	}
 	for i, line := range r.tls {
 		if key, name, isFile := strings.Cut(line, mark); isFile {
-			line = key + scalar(w.path(name))
+			line = key + scalar(w.pathOf(name))
 		}
 		fmt.Fprintf(b, "%s        %s\n", []string{"      tls:\n", ""}[min(i, 1)], line)
 	}
 	if r.follow {
-		fmt.Fprintf(b, "      follow_redirects: %s  # on the same host only\n", scalarOr(r.redirects, "50"))
+		fmt.Fprintf(b, "      follow_redirects: %s  # on the same host only\n", scalar(cmp.Or(r.redirects, "50")))
 	}
 }
 
@@ -237,16 +266,15 @@ func (w *writer) around(b *strings.Builder, r *request, i int) {
 	if r.timeout != "" {
 		fmt.Fprintf(b, "    timeout: %s\n", scalar(r.timeout))
 	}
-	if i < len(r.outputs) && r.outputs[i] != "-" {
-		fmt.Fprintf(b, "    output: {save: %s}\n", scalar(w.path(r.outputs[i])))
+	if i >= len(r.outputs) || r.outputs[i] == "" {
+		return
 	}
-}
-
-func scalarOr(s, other string) string {
-	if s == "" {
-		return other
+	if name := filepath.Clean(r.outputs[i]); slices.Contains(w.saved, name) {
+		r.leave("-o: a file that another job has")
+	} else {
+		w.saved = append(w.saved, name)
+		fmt.Fprintf(b, "    output: {save: %s}  # if it succeeds\n", scalar(w.pathOf(r.outputs[i])))
 	}
-	return scalar(s)
 }
 
 var (
@@ -263,7 +291,7 @@ func scalar(s string) string {
 	switch {
 	case plain.MatchString(s) && !strings.EqualFold(s, "null") && !strings.HasSuffix(s, ":"):
 		return s
-	case readable.MatchString(s):
+	case readable.MatchString(s) && !not.MatchString(s):
 		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	}
 	quoted, _ := jsontext.AppendQuote(nil, s)

@@ -1,11 +1,14 @@
 package curl
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // request is what options say of one request, or of the same to several URLs.
@@ -24,8 +27,11 @@ type request struct {
 	bodyFile      string   // all of the body, if it is one file as it is
 	parts         []part   // of a form
 	upload        string
+	marked        bool // a variable is in the body
+	bytes         bool // what looks like a variable is in a file of the body
+	scheme        bool // of authentication, another than Basic
 	user, bearer  string
-	agent         *string
+	agent         string
 	cookies       []string
 	query         []string
 	proxy         string
@@ -77,14 +83,17 @@ func (r *request) header(line string) {
 			return
 		}
 	}
-	if found {
-		r.headers = append(r.headers, header{name, value})
+	if !found {
+		r.leave("-H without a colon")
+		return
 	}
+	r.headers = append(r.headers, header{name, value})
 }
 
 // content returns what a file holds, or standard input.
 func (r *request) content(name string) (string, bool) {
 	if name == "-" && r.stdin != nil {
+		r.marked = r.marked || strings.Contains(*r.stdin, mark)
 		return *r.stdin, true
 	}
 	info, err := os.Stat(name)
@@ -104,36 +113,44 @@ func (r *request) content(name string) (string, bool) {
 	if err != nil {
 		r.broken = fmt.Errorf("%s: %w", r.typed, err)
 	}
+	r.bytes = r.bytes || strings.Contains(string(data), mark)
 	return string(data), err == nil
 }
 
 // data adds to the body what is typed, or what the file behind an @ holds, if told so
-// without its line breaks.
+// without its line breaks. A file that is all of the body is not read.
 func (r *request) data(between, value string, strip bool) {
 	name, isFile := strings.CutPrefix(value, "@")
-	if !isFile {
+	switch {
+	case !isFile:
 		r.addData(between, value)
-		return
-	}
-	text, ok := r.content(name)
-	if !ok {
-		return
-	}
-	plain := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text)
-	whole := r.body == nil && name != "-" && (!strip || plain == text)
-	if strip {
-		text = plain
-	}
-	if r.addData(between, text); whole {
-		r.bodyFile = name
+	case !strip && r.body == nil && name != "-":
+		r.body, r.bodyFile = []string{}, name
+	default:
+		text, _ := r.content(name)
+		if strip {
+			text = strings.NewReplacer("\r", "", "\n", "").Replace(text)
+		}
+		if strip && name != "-" {
+			text = strings.ReplaceAll(text, "\x00", "")
+		}
+		r.addData(between, text)
 	}
 }
 
 func (r *request) addData(between, text string) {
 	if r.body != nil {
-		r.body = append(r.body, between)
+		r.body = append(r.body, r.whole(), between)
 	}
 	r.body, r.bodyFile = append(r.body, text), ""
+}
+
+// whole returns what a file that is all of the body holds; empty if there is none.
+func (r *request) whole() (text string) {
+	if r.bodyFile != "" {
+		text, _ = r.content(r.bodyFile)
+	}
+	return text
 }
 
 // encoded is curl's own form of data for --data-urlencode and --url-query: text, =text,
@@ -183,12 +200,43 @@ func (r *request) cookie(v string) {
 	r.cookies = append(r.cookies, v)
 }
 
+// setTLS sets what is said of the connection, of a file behind a mark.
+func (r *request) setTLS(key, value string) {
+	r.tls = append(slices.DeleteFunc(r.tls, func(line string) bool { return strings.HasPrefix(line, key+":") }), key+": "+value)
+}
+
 func (r *request) tlsFile(key, name string) {
-	if key == "cert_file" && strings.Contains(strings.TrimPrefix(name, filepath.VolumeName(name)), ":") {
+	if at := strings.LastIndex(name, ":"); key == "cert_file" && at > len(filepath.VolumeName(name)) {
 		r.leave("%s: the password", r.typed)
-		name = name[:strings.LastIndex(name, ":")]
+		name = name[:at]
 	}
-	r.tls = append(r.tls, key+": "+mark+name)
+	r.setTLS(key, mark+name)
+}
+
+// otherScheme names a way to authenticate that jobs have not. The user is not sent.
+func (r *request) otherScheme(string) {
+	r.scheme = true
+	r.leave("%s, and its user", r.typed)
+}
+
+func (r *request) userAgent(v string) {
+	if r.agent = v; v == "" {
+		r.leave("%s '': jobs name agentlimit", r.typed)
+	}
+}
+
+func (r *request) output(name string) {
+	if name == "/dev/null" || name == "-" {
+		r.leave("%s %s", r.typed, name)
+		name = ""
+	}
+	r.outputs = append(r.outputs, name)
+}
+
+func (r *request) url(typed string) {
+	if r.urls = append(r.urls, typed); !utf8.ValidString(typed) {
+		r.broken = errors.New("a URL that is not UTF-8")
+	}
 }
 
 func (r *request) throughProxy(v string) {

@@ -17,7 +17,7 @@ func (r *request) target(typed string) (string, error) {
 	}
 	query := r.query
 	if r.get && r.body != nil {
-		query = append(slices.Clone(query), strings.Join(r.body, ""))
+		query = append(slices.Clone(query), strings.Join(r.body, "")+r.whole())
 	}
 	typed, _, _ = strings.Cut(typed, "#")
 	if len(query) > 0 {
@@ -27,11 +27,11 @@ func (r *request) target(typed string) (string, error) {
 		}
 		typed += join + strings.Join(query, "&")
 	}
-	if !strings.Contains(typed, "://") && !strings.HasPrefix(typed, mark) {
-		typed = "http://" + typed
-	}
-	if strings.HasPrefix(typed, mark) {
+	switch {
+	case strings.HasPrefix(typed, mark):
 		return typed, nil // all of it may be in the variable
+	case !regexp.MustCompile(`^\w[\w+.-]*://`).MatchString(typed):
+		typed = "http://" + typed
 	}
 	u, err := url.Parse(variable.ReplaceAllString(typed, "x"))
 	switch {
@@ -58,11 +58,30 @@ func (r *request) target(typed string) (string, error) {
 	return u.String(), nil
 }
 
+// host returns the host of a URL, for names. Variables that it is in are no secrets.
+func (w *writer) host(target string) string {
+	scheme, rest, found := strings.Cut(target, "://")
+	if !found {
+		scheme, rest = "", target
+	}
+	host := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		host = rest[:end]
+	}
+	for _, v := range variable.FindAllStringSubmatch(scheme+host, -1) {
+		if !slices.Contains(w.public, v[1]) {
+			w.public = append(w.public, v[1])
+		}
+	}
+	host, _, _ = strings.Cut(host, ":")
+	return variable.ReplaceAllString(host, "$1")
+}
+
 // secretKey matches keys of a query whose values identify who calls.
 var secretKey = regexp.MustCompile(`(?i)^(key|token|api_?key|access_token|auth|sig|signature|password|secret)$`)
 
 // hideQuery returns a URL with variables for what is secret in its query.
-func (w *writer) hideQuery(target string) string {
+func (w *writer) hideQuery(target, host string) string {
 	front, query, found := strings.Cut(target, "?")
 	if !found {
 		return target
@@ -70,36 +89,8 @@ func (w *writer) hideQuery(target string) string {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
 		if key, value, _ := strings.Cut(pair, "="); secretKey.MatchString(key) && value != "" && !strings.Contains(value, mark) {
-			pairs[i] = key + "=" + mark + w.variable(key+"_"+hostOf(target), value, "what stands behind "+key+"= in the URL") + mark
+			pairs[i] = key + "=" + mark + w.variable(key+"_"+host, value, "what stands behind "+key+"= in the URL") + mark
 		}
 	}
 	return front + "?" + strings.Join(pairs, "&")
-}
-
-// hostOf is the host of a URL, for names.
-func hostOf(target string) string {
-	_, rest, found := strings.Cut(target, "://")
-	if !found {
-		return ""
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	host, _, _ = strings.Cut(host, ":")
-	return host
-}
-
-// publish names the variables that a host is in, which are no secrets.
-func (w *writer) publish(target string) {
-	host := target
-	if at := strings.Index(target, "://"); at >= 0 {
-		if end := strings.IndexAny(target[at+3:], "/?"); end >= 0 {
-			host = target[:at+3+end]
-		}
-	} else if end := strings.IndexAny(target, "/?"); end >= 0 {
-		host = target[:end]
-	}
-	for _, v := range variable.FindAllStringSubmatch(host, -1) {
-		if !slices.Contains(w.public, v[1]) {
-			w.public = append(w.public, v[1])
-		}
-	}
 }

@@ -79,18 +79,23 @@ func (p *shell) call(s *syntax.Stmt, call *syntax.CallExpr) {
 		p.leave(a, "%q: a variable of the shell", show(a))
 	}
 	for _, r := range s.Redirs {
-		if r.Hdoc == nil {
+		if r.Hdoc == nil || r.Op != syntax.Hdoc {
 			p.leave(r, "%q: a file of the shell", r.Op)
 			continue
 		}
-		text, err := wordText(r.Hdoc.Parts, true)
+		text, err := r.Hdoc.Lit(), error(nil)
+		if strings.Trim(r.Word.Lit(), `\`) == r.Word.Lit() && r.Word.Lit() != "" {
+			text, err = wordText(r.Hdoc.Parts, "\\$`")
+		}
 		if err != nil {
 			p.leave(r, "a here-document: %v", err)
+			return
 		}
 		c.stdin = &text
 	}
 	for _, w := range call.Args[1:] {
-		text, err := wordText(w.Parts, false)
+		syntax.SplitBraces(w) // so that they are seen
+		text, err := wordText(w.Parts, "")
 		if err != nil {
 			p.leave(w, "%v: no job is made of this call of curl", err)
 			return
@@ -104,14 +109,17 @@ func (p *shell) call(s *syntax.Stmt, call *syntax.CallExpr) {
 	p.commands = append(p.commands, c)
 }
 
-// wordText returns what a shell makes of a word, with variables marked; in double
-// quotes, and in a here-document, a backslash is one more often.
-func wordText(parts []syntax.WordPart, quoted bool) (string, error) {
+// wordText returns what a shell makes of a word, with variables marked. A backslash
+// quotes what is special; if nothing is named that is everything.
+func wordText(parts []syntax.WordPart, special string) (string, error) {
 	var b strings.Builder
-	for _, part := range parts {
+	for i, part := range parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			b.WriteString(unescape(part.Value, quoted))
+			if special == "" && i == 0 && strings.HasPrefix(part.Value, "~") {
+				return "", errors.New("~ needs a shell")
+			}
+			b.WriteString(unescape(part.Value, special))
 		case *syntax.SglQuoted:
 			text := part.Value
 			if part.Dollar {
@@ -123,7 +131,7 @@ func wordText(parts []syntax.WordPart, quoted bool) (string, error) {
 			}
 			b.WriteString(text)
 		case *syntax.DblQuoted:
-			text, err := wordText(part.Parts, true)
+			text, err := wordText(part.Parts, "\"\\$`")
 			if err != nil {
 				return "", err
 			}
@@ -131,14 +139,16 @@ func wordText(parts []syntax.WordPart, quoted bool) (string, error) {
 		case *syntax.ParamExp:
 			name := part.Param.Value
 			if text := source(part); text != "$"+name && text != "${"+name+"}" || !variable.MatchString(mark+name+mark) || '0' <= name[0] && name[0] <= '9' {
-				return "", fmt.Errorf("%s needs a shell", text)
+				return "", errors.New("${…} needs a shell")
 			}
 			if strings.HasSuffix(b.String(), "$") {
 				return "", fmt.Errorf("a $ in front of $%s", name)
 			}
 			b.WriteString(mark + name + mark)
+		case *syntax.BraceExp:
+			return "", errors.New("{…} without quotes needs a shell")
 		default:
-			return "", fmt.Errorf("%s needs a shell", source(part))
+			return "", errors.New("$(…) or the like needs a shell")
 		}
 	}
 	return b.String(), nil
@@ -152,10 +162,10 @@ func source(n syntax.Node) string {
 }
 
 // unescape takes away the backslashes that quote what follows.
-func unescape(s string, quoted bool) string {
+func unescape(s, special string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (!quoted || strings.IndexByte("\"\\$`", s[i+1]) >= 0) {
+		if s[i] == '\\' && i+1 < len(s) && (special == "" || strings.IndexByte(special, s[i+1]) >= 0) {
 			i++
 		}
 		b.WriteByte(s[i])
