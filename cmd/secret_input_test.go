@@ -25,6 +25,7 @@ func TestSecretsOfAStoppedRun(t *testing.T) {
 	}
 	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
 		c := start("run", "jobs.yaml", "-o", "out.jsonl", "--overwrite", "-v", "--grace", "100ms")
+		c.Env = append(c.Env, "TMPDIR="+t.TempDir()) // for what a killed run leaves
 		var said bytes.Buffer
 		c.Stdout, c.Stderr = &said, &said
 		if err := c.Start(); err != nil {

@@ -57,7 +57,7 @@ func inTerminal(t *testing.T, columns uint16, jobs string, args ...string) *term
 	}
 	c := exec.Command("agentlimit", append([]string{"run", "jobs.yaml"}, args...)...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "TERM=xterm", "CI=", "NO_COLOR=")
+	c.Env = append(os.Environ(), "TERM=xterm", "CI=", "NO_COLOR=", "TMPDIR="+dir)
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: columns})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
-	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
 
@@ -285,38 +284,6 @@ func (r *run) end(e end) {
 // again lets a job wait for another attempt.
 func (r *run) again(t *task, now, due limits.Time, cause schedule.Cause) {
 	r.schedule.Add(&t.Job, now, due, cause)
-}
-
-// deferred records the jobs that the schedule gave up.
-func (r *run) deferred() {
-	for _, d := range r.schedule.Deferred() {
-		t := d.Job.Ref.(*task)
-		r.gaveUp(t, t.giveUp(r, d))
-	}
-}
-
-// gaveUp records a job that was given up.
-func (r *run) gaveUp(t *task, record *results.Record) {
-	if record.Status == results.Deferred && r.cfg.Deferred != nil {
-		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
-	}
-	t.read.Done()
-	r.record(record)
-}
-
-// record has a record written, which ends its job.
-func (r *run) record(record *results.Record) {
-	r.unwritten = append(r.unwritten, record)
-	r.ended++
-	switch record.Status {
-	case results.Failed, results.Unknown, results.Invalid:
-		r.failures++
-		r.cfg.Stats.update(func(s *Summary) { s.Failures = r.failures })
-	}
-	if !r.stopped && r.cfg.MaxFailures.reached(r.failures, r.ended) {
-		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
-		r.stop()
-	}
 }
 
 // fail stops the run, which cannot go on; what is under way may end.

@@ -2,9 +2,9 @@ package runner
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentlimit/jobspec"
@@ -21,8 +21,8 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 	now := began
 	cfg.Coordinator = limits.NewLocalAt(func() limits.Time { return now })
 	r := newRun(cfg)
-	r.hired = cfg.Global // nobody else is needed
-	var underWay endings
+	r.hired = cfg.Global  // nobody else is needed
+	var underWay []ending // the last to end first
 	for {
 		if err := r.append(r.unwritten); err != nil {
 			r.fail(err)
@@ -35,11 +35,17 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 			for len(r.starts) > 0 {
 				t := <-r.starts
 				d := takes(t.job)
-				heap.Push(&underWay, ending{now.Add(min(d, cmp.Or(t.job.Timeout, d))), t})
+				e := ending{now.Add(min(d, cmp.Or(t.job.Timeout, d))), t}
+				at, _ := slices.BinarySearchFunc(underWay, e.at, func(x ending, at limits.Time) int { return cmp.Compare(at, x.at) })
+				underWay = slices.Insert(underWay, at, e)
 			}
 			continue
 		}
-		switch next := min(r.schedule.Next(), underWay.next()); {
+		next, last := r.schedule.Next(), len(underWay)-1
+		if last >= 0 {
+			next = min(next, underWay[last].at)
+		}
+		switch {
 		case len(r.unwritten) > 0, r.room():
 			continue // more may follow at this very moment
 		case r.done(), r.err != nil:
@@ -49,10 +55,11 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 		default:
 			now = max(now, next)
 		}
-		for underWay.next() <= now {
-			t := heap.Pop(&underWay).(ending).task
+		for ; last >= 0 && underWay[last].at <= now; last-- {
+			t := underWay[last].task
 			r.end(end{task: t, outcome: call.Outcome{Kind: call.OK}, started: t.start.Admitted, ended: now})
 		}
+		underWay = underWay[:last+1]
 	}
 }
 
@@ -68,26 +75,4 @@ func (r *run) readAll() {
 type ending struct {
 	at   limits.Time
 	task *task
-}
-
-// endings is a heap (see [heap.Interface]), the first to end on top.
-type endings []ending
-
-func (e endings) Len() int           { return len(e) }
-func (e endings) Less(i, j int) bool { return e[i].at < e[j].at }
-func (e endings) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *endings) Push(x any)        { *e = append(*e, x.(ending)) }
-func (e *endings) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
-}
-
-// next returns when the first attempt ends, and [limits.Never] if there is none.
-func (e endings) next() limits.Time {
-	if len(e) == 0 {
-		return limits.Never
-	}
-	return e[0].at
 }

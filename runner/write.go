@@ -59,6 +59,38 @@ func (r *run) lose(n int) {
 // unrecorded returns how many records are on their way.
 func (r *run) unrecorded() int { return len(r.unwritten) + len(r.writing) }
 
+// deferred records the jobs that the schedule gave up.
+func (r *run) deferred() {
+	for _, d := range r.schedule.Deferred() {
+		t := d.Job.Ref.(*task)
+		r.gaveUp(t, t.giveUp(r, d))
+	}
+}
+
+// gaveUp records a job that was given up.
+func (r *run) gaveUp(t *task, record *results.Record) {
+	if record.Status == results.Deferred && r.cfg.Deferred != nil {
+		r.cfg.Deferred(t.job, record.Deferred.RetryAt.Time)
+	}
+	t.read.Done()
+	r.record(record)
+}
+
+// record has a record written, which ends its job.
+func (r *run) record(record *results.Record) {
+	r.unwritten = append(r.unwritten, record)
+	r.ended++
+	switch record.Status {
+	case results.Failed, results.Unknown, results.Invalid:
+		r.failures++
+		r.cfg.Stats.update(func(s *Summary) { s.Failures = r.failures })
+	}
+	if !r.stopped && r.cfg.MaxFailures.reached(r.failures, r.ended) {
+		r.cfg.Stats.update(func(s *Summary) { s.TooMany = true })
+		r.stop()
+	}
+}
+
 // handOn gives the writer what waits for it, if it is idle.
 func (r *run) handOn() {
 	if len(r.unwritten) > 0 && len(r.writing) == 0 {
