@@ -46,7 +46,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 			next = min(next, underWay[last].at)
 		}
 		switch {
-		case len(r.unwritten) > 0, r.room():
+		case len(r.unwritten) > 0, r.room() > 0:
 			continue // more may follow at this very moment
 		case r.done(), r.err != nil:
 			return now, r.err
@@ -65,7 +65,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 
 // readAll takes as many jobs of the source as may wait.
 func (r *run) readAll() {
-	for r.room() {
+	for r.room() > 0 {
 		job, err := r.cfg.Source.Next()
 		r.arrive(incoming{job, err})
 	}
