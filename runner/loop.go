@@ -182,14 +182,28 @@ func (r *run) take(job *jobspec.Job) {
 }
 
 // settle does all that follows from what has happened: jobs become due or are
-// given up, and what can start is asked for.
+// given up, and what can start is asked for. A coordinator of this process answers at
+// once, so it needs no goroutine that waits for it.
 func (r *run) settle() {
+	for batch := r.ask(); batch != nil; batch = r.ask() {
+		local, ok := r.cfg.Coordinator.(*limits.Local)
+		if !ok {
+			r.asking = true
+			r.batches <- batch
+			return
+		}
+		r.answered(local.Sync(r.asks, batch, &r.reply))
+	}
+}
+
+// ask returns what the coordinator is to be asked now; nil: nothing.
+func (r *run) ask() *limits.Batch {
 	r.schedule.Tick(r.cfg.Coordinator.Now())
 	r.keepLease(r.cfg.Coordinator.Now())
 	r.deferred()
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
 	if r.asking || r.cfg.Coordinator.Now() < r.askAt {
-		return
+		return nil
 	}
 	free := max(0, min(r.cfg.Global-r.underWay, maxUnwritten-r.unrecorded()))
 	if r.stopped || r.lost != nil {
@@ -199,10 +213,7 @@ func (r *run) settle() {
 	if r.beating = batch == nil && (r.lost != nil || r.beatDue()); r.beating {
 		batch = &limits.Batch{}
 	}
-	if batch != nil {
-		r.asking = true
-		r.batches <- batch
-	}
+	return batch
 }
 
 // arm sets the timer to when the schedule has something to do next.
