@@ -92,10 +92,10 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles(), Coordinator: s.meeting.id(), Held: s.meeting.parentKeys()})
 	defer client.Close()
-	s.Caller = client
+	s.Caller = &firstCall{client, out}
 	closeDeferred, err := s.openDeferred(spec)
 	if err != nil {
-		return errors.Join(err, out.close(true))
+		return errors.Join(err, out.close(false))
 	}
 	s.choose(spec, out.past)
 	if s.printed != nil {
