@@ -97,7 +97,7 @@ func (p *program) audit(o *auditOptions) error {
 	if bad != nil {
 		return bad
 	}
-	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
+	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At.Limits())-1, uint64(b.At.Limits())-1) })
 	text := verdict(&found)
 	if o.format == "json" {
 		text = found.JSON()
@@ -142,8 +142,8 @@ func verdict(found *audit.Report) string {
 	}
 	for _, v := range found.Violations[:min(len(found.Violations), shownBreaches)] {
 		at := ""
-		if v.At > 0 {
-			at = v.At.Wall().Format(time.RFC3339Nano) + " "
+		if !v.At.IsZero() {
+			at = v.At.Format(time.RFC3339Nano) + " "
 		}
 		fmt.Fprintf(&b, "  %s%s: %s\n", at, v.Kind, printable(v.Message))
 	}
