@@ -33,14 +33,6 @@ type auditOptions struct {
 	format  string
 }
 
-// disproved is the error of an audit that found breaches, which it has told.
-type disproved struct{ breaches int }
-
-// Error says how many.
-func (d *disproved) Error() string {
-	return "the records break what was promised: " + many(int64(d.breaches), "time")
-}
-
 func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
 	o := &auditOptions{format: "table"}
 	c := &cobra.Command{
@@ -105,7 +97,7 @@ func (p *program) audit(o *auditOptions) error {
 	if err := p.print(text); err != nil || len(found.Violations) == 0 {
 		return err
 	}
-	return &disproved{len(found.Violations)}
+	return &coded{errors.New("the records break what was promised: " + many(int64(len(found.Violations)), "time")), exitFailed}
 }
 
 // idsOf returns the ids of all jobs that are left, and the places of bad lines, of which

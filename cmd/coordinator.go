@@ -96,7 +96,7 @@ func (m meeting) id() string {
 func (p *program) meet(ctx context.Context, o *runOptions) (limits.Coordinator, error) {
 	c, err := p.openInTime(ctx, o)
 	if err != nil {
-		return nil, &broken{err}
+		return nil, broken(err)
 	}
 	if keys := o.meeting.parentKeys(); len(keys) > 0 {
 		return &child{c, keys}, nil

@@ -107,7 +107,7 @@ func (s *session) takeUp(ctx context.Context, out *output, path string, mode res
 			return &hinted{fmt.Errorf("results file %q: %w", path, err), "--overwrite starts it anew, -o names another"}
 		}
 		if err := s.settle(out, sent); err != nil {
-			return &broken{err}
+			return broken(err)
 		}
 	}
 	return out.inflight.Clear()

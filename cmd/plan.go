@@ -110,7 +110,7 @@ func (p *program) plan(o *planOptions) error {
 	}
 	f, err := plan.Make(o.Config, began, o.durations.Of)
 	if err = closeRecords(err); err != nil {
-		return &broken{err}
+		return broken(err)
 	}
 	if o.as == "json" {
 		text, err := json.MarshalIndent(o.inNumbers(f, began), "", "  ")
@@ -138,7 +138,7 @@ func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, c
 	}
 	r, err := report.New(records, report.Options{Title: titleOf(o.files), Forecast: true, Limits: limitOf})
 	if err = closeRecords(err); err != nil {
-		return &broken{err}
+		return broken(err)
 	}
 	return r.HTML(breaking{p.stdout, "write to standard output"})
 }

@@ -124,7 +124,7 @@ func (p *printer) printFirst(all bool) error {
 // flush prints what still waits when a run was stopped.
 func (p *printer) flush() error {
 	if err := p.printFirst(true); err != nil {
-		return &broken{err}
+		return broken(err)
 	}
 	return nil
 }

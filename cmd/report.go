@@ -78,7 +78,7 @@ func (p *program) report(o *reportOptions) error {
 	}
 	err = o.write(breaking{file, fmt.Sprintf("output %q", o.output)}, p, about)
 	if closed := file.close(err); err == nil && closed != nil {
-		return &broken{fmt.Errorf("output %q: %w", o.output, closed)}
+		return broken(fmt.Errorf("output %q: %w", o.output, closed))
 	}
 	return err
 }
@@ -115,7 +115,7 @@ type breaking struct {
 func (b breaking) Write(data []byte) (int, error) {
 	n, err := b.Writer.Write(data)
 	if err != nil {
-		err = &broken{fmt.Errorf("%s: %w", b.doing, pathless(err))}
+		err = broken(fmt.Errorf("%s: %w", b.doing, pathless(err)))
 	}
 	return n, err
 }

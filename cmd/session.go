@@ -108,7 +108,7 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	clean := unsaid(err) == nil
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
-		err = &broken{closed}
+		err = broken(closed)
 	}
 	if err != nil || !s.quiet { // when it is certain how the run ended
 		s.saySummary(s.end, err)
@@ -196,7 +196,7 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 		s.Sending = func(j *jobspec.Job) error {
 			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Kind: j.Kind(), Hash: j.Hash})
 			if err != nil {
-				abort(&broken{err})
+				abort(broken(err))
 			}
 			return err
 		}
@@ -209,10 +209,10 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	told()
 	u := &unfinished{Summary: s.Stats.Summary(), signal: s.by(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
-	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
+	aborted, isAborted := errors.AsType[*coded](context.Cause(ctx))
 	switch {
 	case err != nil:
-		err = &broken{err}
+		err = broken(err)
 	case isAborted:
 		err = aborted
 	case u.code() != 0:

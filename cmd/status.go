@@ -61,7 +61,7 @@ func (p *program) status(ctx context.Context, o *statusOptions) error {
 		case soft.Err() != nil:
 			return nil
 		case err != nil:
-			return &broken{err}
+			return broken(err)
 		}
 		if err := p.showStatus(o, keys, time.Now()); err != nil || !o.watch {
 			return err

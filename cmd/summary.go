@@ -278,7 +278,7 @@ func (s *session) writeSummary(file *whole, err error) error {
 	lines := json.NewEncoder(file)
 	lines.SetIndent("", "  ")
 	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {
-		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
+		return broken(errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed)))
 	}
 	return err
 }
