@@ -16,6 +16,7 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner"
+	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
 
@@ -102,7 +103,7 @@ func (v *voice) drawLine(sum runner.Summary, total int64, since time.Duration) {
 // waitsFor names the key that a job waits for, and the cause if it is not the
 // key's permits.
 func waitsFor(w schedule.Wait) string {
-	switch cause := causeNames[w.Cause]; {
+	switch cause := results.Causes[w.Cause]; {
 	case w.Key == (limits.Key{}):
 		return cause
 	case w.Cause == schedule.Rate, w.Cause == schedule.Pause:

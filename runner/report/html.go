@@ -77,7 +77,7 @@ func (r *Report) HTML(w io.Writer) error {
 	p.MoreKeys = more
 	for _, k := range keys {
 		p.KeyRows = append(p.KeyRows, keyRow{
-			name(k.Key.String()), k.Started, k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited),
+			name(k.Key.String()), k.Started, k.ofCap(), k.Rate, k.tightest(), Waited(k.Waited, took),
 			k.Concurrency > 0 && k.Peak > k.Concurrency, k.Tightest != nil && k.Tightest.Spent > k.Tightest.Allowed,
 		})
 	}
@@ -111,12 +111,12 @@ type bar struct {
 
 func barsOf(w results.Waits) (list []bar) {
 	most := 0.0
-	for _, c := range causes(w) {
-		most = max(most, c.MS)
+	for _, ms := range w.Parts() {
+		most = max(most, *ms)
 	}
-	for _, c := range causes(w) {
-		if c.MS > 0 {
-			list = append(list, bar{c.Cause, took(c.MS), math.Round(1000*c.MS/most) / 10})
+	for cause, ms := range w.Parts() {
+		if *ms > 0 {
+			list = append(list, bar{results.Causes[cause], took(*ms), math.Round(1000**ms/most) / 10})
 		}
 	}
 	return list

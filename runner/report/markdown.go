@@ -51,7 +51,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		table("Limits", "key", "starts", "peak", "rate", "tightest", "jobs waited for")
 	}
 	for _, k := range keys {
-		row(k.Key.String(), fmt.Sprint(k.Started), k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited))
+		row(k.Key.String(), fmt.Sprint(k.Started), k.ofCap(), k.Rate, k.tightest(), Waited(k.Waited, took))
 	}
 	more(&b, int64(left), "keys, which were used less")
 	if len(r.Hosts) > 0 {
@@ -139,17 +139,24 @@ func (k *Key) tightest() string {
 	return fmt.Sprintf("%d of %d tokens %s %s", w.Spent, w.Allowed, within, clock(w.From))
 }
 
-// waitedFor tells what was waited for most.
-func waitedFor(w results.Waits) string {
-	all := causes(w)
-	slices.SortStableFunc(all, func(a, b wait) int { return cmp.Compare(b.MS, a.MS) })
-	var parts []string
-	for _, c := range all[:toldCauses] {
-		if c.MS >= 1 {
-			parts = append(parts, c.Cause+" "+took(c.MS))
+// Waited tells the two causes of which most was waited for, the longer wait first, as
+// spell spells milliseconds; what is below one is left out.
+func Waited(w results.Waits, spell func(ms float64) string) string {
+	var told []string
+	parts := w.Parts()
+	for range toldCauses {
+		most := 0
+		for cause, ms := range parts {
+			if *ms > *parts[most] {
+				most = cause
+			}
 		}
+		if *parts[most] >= 1 {
+			told = append(told, results.Causes[most]+" "+spell(*parts[most]))
+		}
+		*parts[most] = 0 // w is a copy
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(told, ", ")
 }
 
 // took spells milliseconds with some three digits, for pages.

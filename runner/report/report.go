@@ -179,10 +179,10 @@ func (g *gatherer) add(r *results.Record) {
 
 func (g *gatherer) attempt(r *results.Record, a *results.Attempt) {
 	g.Attempts++
-	addWaits(&g.Waited, a.Waited)
+	g.Waited.Add(a.Waited, 1)
 	for key, cost := range a.Charge {
 		k := g.key(key)
-		addWaits(&k.Waited, a.Waited)
+		k.Waited.Add(a.Waited, 1)
 		k.Held += a.EndedAt.Sub(a.AdmittedAt.Time)
 		k.Spent += cost
 	}
@@ -250,30 +250,4 @@ func (r *Report) JSON(w io.Writer) error {
 	lines := json.NewEncoder(w)
 	lines.SetIndent("", "  ")
 	return lines.Encode(r)
-}
-
-// wait is what was waited for, in milliseconds.
-type wait struct {
-	Cause string
-	MS    float64
-}
-
-// causes are the parts of w, in the order of admission.
-func causes(w results.Waits) []wait {
-	return []wait{
-		{"global", w.Global}, {"host", w.Host}, {"account", w.Account}, {"pool", w.Pool},
-		{"rate", w.Rate}, {"pause", w.Pause}, {"backoff", w.Backoff}, {"not before", w.NotBefore},
-	}
-}
-
-func addWaits(to *results.Waits, w results.Waits) {
-	to.Total += w.Total
-	to.Global += w.Global
-	to.Host += w.Host
-	to.Account += w.Account
-	to.Pool += w.Pool
-	to.Rate += w.Rate
-	to.Pause += w.Pause
-	to.Backoff += w.Backoff
-	to.NotBefore += w.NotBefore
 }
