@@ -14,8 +14,8 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
-	"agentlimit/runner"
 	"agentlimit/runner/audit"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -160,8 +160,7 @@ func proofTable(keys []audit.KeyReport) string {
 			if t := k.Tightest; t != nil {
 				tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From.Time)), t.From.Format(time.RFC3339Nano))
 			}
-			peak := ofCap(k.Peak, runner.KeyStats{Limit: k.Limit})
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, cmp.Or(k.Rate, "-"), tightest)
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, report.OfCap(k.Peak, k.Concurrency), cmp.Or(k.Rate, "-"), tightest)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
 	"agentlimit/limits/redis"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -149,10 +150,7 @@ func statusTable(keys []limits.KeyStatus) string {
 	return aligned(func(w io.Writer) {
 		fmt.Fprintln(w, "key\tin use\twaiting\ttokens\tpaused until\tby")
 		for _, r := range statusRows(keys) {
-			inUse, tokens, paused := fmt.Sprint(r.InUse), "-", "-"
-			if r.Concurrency > 0 {
-				inUse += fmt.Sprintf("/%d", r.Concurrency)
-			}
+			tokens, paused := "-", "-"
 			if r.Tokens != nil {
 				tokens = fmt.Sprintf("%.1f/%d, %s", *r.Tokens, r.Burst, r.Rate)
 			}
@@ -163,7 +161,7 @@ func statusTable(keys []limits.KeyStatus) string {
 			for _, m := range r.Members {
 				by = append(by, m.Member)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), inUse, r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), report.OfCap(r.InUse, r.Concurrency), r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
 		}
 	})
 }

@@ -24,11 +24,6 @@ const (
 	keyWidth      = 60
 )
 
-// statuses in the order in which they are told.
-var statuses = []results.Status{
-	results.Succeeded, results.Failed, results.Unknown, results.Interrupted, results.Invalid, results.Deferred,
-}
-
 // summarize says how a run went: counts, what went wrong, and for each key how
 // much it was used and what its attempts waited for.
 func summarize(sum runner.Summary, total int64, troubles report.Troubles, took time.Duration) string {
@@ -64,7 +59,7 @@ func tally(sum runner.Summary, ways []results.Status) (parts []string) {
 // counted is how many jobs ended in which way, such as "3 succeeded, 1 failed". A
 // total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
-	parts := tally(sum, statuses)
+	parts := tally(sum, results.Statuses[:])
 	if n := sum.Unrecorded; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d whose results could not be written", n))
 	}
@@ -117,7 +112,7 @@ func keyRow(k runner.KeyStats, took time.Duration) string {
 		rate = k.Limit.Rate.String()
 	}
 	name := cut(printable(k.Key.String()), keyWidth)
-	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, busy(k, took), report.Waited(k.Waited, briefMS))
+	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, report.OfCap(k.Peak, k.Limit.Concurrency), rate, busy(k, took), report.Waited(k.Waited, briefMS))
 }
 
 // busy spells the part of a run in which the key's limits were used up; "-" without
@@ -179,7 +174,7 @@ func (s *session) account(sum runner.Summary, err error) *account {
 	if unsaid := unsaid(err); unsaid != nil {
 		a.Error = unsaid.Error()
 	}
-	for _, s := range statuses {
+	for _, s := range results.Statuses {
 		a.Statuses[s] = sum.Ended[s]
 	}
 	for _, k := range sum.Keys {

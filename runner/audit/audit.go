@@ -179,13 +179,7 @@ func (b *book) ledger(key limits.Key) *ledger {
 }
 
 func (b *book) add(r *results.Record) {
-	switch r.Status {
-	case results.Succeeded, results.Failed, results.Deferred, results.Unknown, results.Interrupted, results.Invalid:
-		if r.ID != "" {
-			break
-		}
-		fallthrough
-	default:
+	if r.ID == "" || !slices.Contains(results.Statuses[:], r.Status) {
 		b.report(Damaged, limits.Key{}, r.ID, r.EndedAt.Limits(), "a record of the job %q with the status %q", r.ID, r.Status)
 	}
 	job := int32(b.found.Records)

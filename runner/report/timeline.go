@@ -66,11 +66,10 @@ func (a axis) at(t limits.Time) float64 {
 
 // line is what happened on one key, over time.
 type line struct {
-	key     limits.Key
-	started int64
-	most    [bins]int64   // under way at once
-	mean    [bins]float64 // under way
-	spent   [bars]int64   // tokens
+	key   limits.Key
+	most  [bins]int64   // under way at once
+	mean  [bins]float64 // under way
+	spent [bars]int64   // tokens
 
 	last     float64 // bins up to now
 	underWay int64
@@ -90,6 +89,14 @@ func (g *gatherer) layTimes() {
 		g.StartedAt, g.EndedAt = results.At(g.axis[0].from), results.At(g.axis[len(g.axis)-1].to)
 		g.Took = g.axis.length() / 1e3
 	}
+	if g.Attempts > 0 {
+		g.lines = append(g.lines, new(line)) // of the global cap
+	}
+	keys, _ := mostUsed(slices.Collect(maps.Values(g.keys)), drawn)
+	for _, k := range keys {
+		g.lines = append(g.lines, &line{key: k.Key})
+	}
+	slices.SortFunc(g.lines, func(a, b *line) int { return a.key.Compare(b.key) })
 	for _, key := range slices.SortedFunc(maps.Keys(g.pauses), limits.Key.Compare) {
 		list := g.pauses[key]
 		slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -108,12 +115,12 @@ func (g *gatherer) layTimes() {
 // watch draws one step of the sweep over a key.
 func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay, spent int64) {
 	if k != g.swept {
-		g.swept, g.line = k, g.lineOf(k)
+		g.swept, g.place = k, slices.IndexFunc(g.lines, func(l *line) bool { return l.key == k.Key })
 	}
-	l := g.line
-	if l == nil {
+	if g.place < 0 {
 		return
 	}
+	l := g.lines[g.place]
 	now := g.axis.at(at) * bins
 	for i := int(l.last); i < bins && float64(i) < now && l.underWay > 0; i++ {
 		l.mean[i] += float64(l.underWay) * (min(now, float64(i+1)) - max(l.last, float64(i)))
@@ -123,25 +130,4 @@ func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay, spent int
 	bin := min(int(now), bins-1)
 	l.most[bin] = max(l.most[bin], underWay)
 	l.spent[bin*bars/bins] += spent
-}
-
-// lineOf begins the line of a key; nil if enough others of its kind are used more.
-func (g *gatherer) lineOf(k *audit.KeyReport) *line {
-	least, count := -1, 0
-	for i, l := range g.lines {
-		if l.key.Kind == k.Key.Kind {
-			if count++; least < 0 || l.started <= g.lines[least].started {
-				least = i
-			}
-		}
-	}
-	if count == drawn {
-		if k.Started <= g.lines[least].started {
-			return nil
-		}
-		g.lines = slices.Delete(g.lines, least, least+1)
-	}
-	l := &line{key: k.Key, started: k.Started}
-	g.lines = append(g.lines, l)
-	return l
 }

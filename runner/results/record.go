@@ -21,6 +21,9 @@ const (
 	Invalid     Status = "invalid"     // a bad line of a pipe
 )
 
+// Statuses are all of them, in the order in which they are told.
+var Statuses = [...]Status{Succeeded, Failed, Unknown, Interrupted, Invalid, Deferred}
+
 // Record is one line of a results file: the one truthful end of one job.
 type Record struct {
 	V        int               `json:"v"` // of the format: 1, whatever the writer is given
