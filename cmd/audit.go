@@ -47,7 +47,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
   agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(o.jobs.files) == 0 {
+			if len(o.jobs.Files) == 0 {
 				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
 			}
 			return run(o)
@@ -61,7 +61,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 }
 
 func (p *program) audit(o *auditOptions) error {
-	spec, err := p.load(&o.jobs, false)
+	spec, err := p.load(&o.jobs)
 	if err != nil {
 		return err
 	}

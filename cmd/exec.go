@@ -48,7 +48,6 @@ failed.`,
 		},
 	}
 	f := c.Flags()
-	f.SortFlags = false
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &coded{flagError(c, err), exitOwn} })
 	f.SetInterspersed(false) // what follows the command is the command's
 	o.addCoordinatorFlag(f)
@@ -64,7 +63,7 @@ func (o *execOptions) describe() (err error) {
 	switch {
 	case len(o.command) == 0:
 		return &hinted{errors.New("no command is named"), "agentlimit exec --host NAME --limit host/NAME=2 -- COMMAND"}
-	case o.coordinator == "" || o.coordinator == "local":
+	case o.Options.Coordinator == "" || o.Options.Coordinator == "local":
 		return &hinted{errors.New("no coordinator is shared: the limits would hold for this command alone"), "--coordinator folder shares them with the other processes of this machine"}
 	}
 	job := map[string]any{"id": "command", "exec": map[string]any{"argv": literal(o.command)}, "retry": map[string]any{"attempts": 1}}
@@ -72,7 +71,7 @@ func (o *execOptions) describe() (err error) {
 	if err := o.callOptions.describe(doc, job); err != nil {
 		return err
 	}
-	o.document, err = json.Marshal(doc)
+	o.Document, err = json.Marshal(doc)
 	return err
 }
 
@@ -87,7 +86,7 @@ func literal(command []string) (args []string) {
 // exec runs one command as soon as the limits allow.
 func (p *program) exec(ctx context.Context, o *execOptions) error {
 	p.voice.quiet = !o.verbose
-	spec, err := p.load(&o.loadOptions, false)
+	spec, err := p.load(&o.loadOptions)
 	if err != nil {
 		return &coded{err, exitOwn}
 	}

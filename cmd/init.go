@@ -53,7 +53,6 @@ With --from-csv it has a job for each row of a file, whose columns stand in
 		},
 	}
 	f := c.Flags()
-	f.SortFlags = false
 	f.BoolVar(&o.fromCurl, "from-curl", false, "from curl command lines on standard input")
 	f.StringVar(&o.fromCSV, "from-csv", "", "from the rows of `FILE`, with --url")
 	f.Var(&value{kind: "TEMPLATE", read: func(s string) error { o.url = s; return nil }}, "url", "what is got of each row; {COLUMN} is its field")

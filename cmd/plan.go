@@ -90,7 +90,7 @@ func (p *program) plan(o *planOptions) error {
 	if err := p.measure(o); err != nil {
 		return err
 	}
-	spec, err := p.load(&o.loadOptions, false)
+	spec, err := p.load(&o.loadOptions)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, c
 			yield(results.Record{}, err)
 		}
 	}
-	r, err := report.New(records, report.Options{Title: titleOf(o.files), Forecast: true, Limits: limitOf})
+	r, err := report.New(records, report.Options{Title: titleOf(o.Files), Forecast: true, Limits: limitOf})
 	if err = closeRecords(err); err != nil {
 		return broken(err)
 	}
@@ -145,7 +145,7 @@ func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, c
 
 // measure learns how long calls took.
 func (p *program) measure(o *planOptions) error {
-	if slices.Contains(o.from, stdin) && slices.Contains(o.files, stdin) {
+	if slices.Contains(o.from, stdin) && slices.Contains(o.Files, stdin) {
 		return errors.New("standard input cannot be the jobs and --from")
 	}
 	o.durations.Seed = uint64(cmp.Or(o.seed, 1+rand.IntN(1e9)))

@@ -57,8 +57,8 @@ func (p *program) report(o *reportOptions) error {
 		return &hinted{errors.New("--format openai-batch reads results twice"), "name their file"}
 	}
 	about := report.Options{Title: titleOf(o.results)}
-	if len(o.jobs.files) > 0 {
-		spec, err := p.load(&o.jobs, false)
+	if len(o.jobs.Files) > 0 {
+		spec, err := p.load(&o.jobs)
 		if err != nil {
 			return err
 		}

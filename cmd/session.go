@@ -85,7 +85,7 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	s.Global = s.globalCap(s.Global, spec)
 	s.Limits = spec.Limits.For
-	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
+	s.watch.Sink, s.watch.byLine, s.Records = out, s.Document != nil, &s.watch
 	s.watch.hide = call.HideURLs(s.hideQuery)
 	if s.verbose {
 		s.watch.each = s.sayRecord
@@ -124,9 +124,10 @@ func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
 		spec *jobspec.Spec
 		err  error
 	}
+	s.Written = s.deferredOut != ""
 	done, l := make(chan loaded, 1), loaded{loadOptions: s.loadOptions}
 	go func() {
-		l.spec, l.err = s.load(&l.loadOptions, s.deferredOut != "")
+		l.spec, l.err = s.load(&l.loadOptions)
 		done <- l
 	}()
 	select {
@@ -240,7 +241,7 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 	account := s.account(sum, err)
 	s.voice.tell(slog.LevelInfo, counted(sum, s.total), summarize(sum, s.total, s.watch.troubles, time.Since(s.began)), "summary", account)
 	switch {
-	case s.output == stdout, s.output == "" && s.document != nil:
+	case s.output == stdout, s.output == "" && s.Document != nil:
 	case sum.Ended[results.Unknown] > 0:
 		s.voice.hint("--resume --retry-unknown repeats the jobs of unknown fate")
 	case unstarted(sum, s.total) > 0 || sum.Ended[results.Interrupted] > 0:

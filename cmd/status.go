@@ -38,7 +38,6 @@ buckets and pauses, for each key that is in use, waited for, paused or not full.
 		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), o) },
 	}
 	f := c.Flags()
-	f.SortFlags = false
 	o.addCoordinatorFlag(f)
 	f.Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	f.BoolVar(&o.watch, "watch", false, "say it again every second, until Ctrl-C")
@@ -47,10 +46,10 @@ buckets and pauses, for each key that is in use, waited for, paused or not full.
 
 // status prints what there is, once or again and again.
 func (p *program) status(ctx context.Context, o *statusOptions) error {
-	if o.coordinator == "" || o.coordinator == "local" {
+	if o.Coordinator == "" || o.Coordinator == "local" {
 		return &hinted{errors.New("no shared coordinator is named"), "--coordinator folder, or redis://HOST"}
 	}
-	m, err := parseMeeting(o.coordinator)
+	m, err := parseMeeting(o.Coordinator)
 	if err != nil {
 		return err
 	}
