@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -182,7 +181,7 @@ func readHeaders(lines []string) (map[string]string, error) {
 			return nil, errors.New("--header: want 'Name: value' (what was given is not shown, it may hold a secret)")
 		}
 		if _, doubled := headers[name]; doubled {
-			return nil, fmt.Errorf("--header: a second %s", cmp.Or(name, "name"))
+			return nil, fmt.Errorf("--header: a second %s", name)
 		}
 		headers[name] = value
 	}

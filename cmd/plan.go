@@ -124,19 +124,13 @@ func (p *program) plan(o *planOptions) error {
 
 // forecastPage prints the page that report would make of the records.
 func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, closeRecords func(error) error) error {
-	limitOf := func(key limits.Key) limits.Limit {
-		if key == (limits.Key{}) {
-			return limits.Limit{Concurrency: int64(o.Global)}
-		}
-		return o.Limits(key)
-	}
 	records := func(yield func(results.Record, error) bool) {
 		seen.each = func(r *results.Record) { yield(*r, nil) }
 		if _, err := plan.Make(o.Config, began, o.durations.Of); err != nil {
 			yield(results.Record{}, err)
 		}
 	}
-	r, err := report.New(records, report.Options{Title: titleOf(o.Files), Forecast: true, Limits: limitOf})
+	r, err := report.New(records, report.Options{Title: titleOf(o.Files), Forecast: true, Limits: capped(o.Global, o.Limits)})
 	if err = closeRecords(err); err != nil {
 		return broken(err)
 	}

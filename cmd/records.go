@@ -57,11 +57,16 @@ func (o *recordOptions) onResults(c *cobra.Command) {
 // limitOf returns what keys are allowed by the job files; for the zero key what one
 // run is.
 func (o *recordOptions) limitOf(spec *jobspec.Spec) func(limits.Key) limits.Limit {
+	return capped(cmp.Or(o.global, spec.Global, defaultGlobal), spec.Limits.For)
+}
+
+// capped is limitOf with a limit for the zero key: a global cap.
+func capped(global int, limitOf func(limits.Key) limits.Limit) func(limits.Key) limits.Limit {
 	return func(key limits.Key) limits.Limit {
 		if key == (limits.Key{}) {
-			return limits.Limit{Concurrency: int64(cmp.Or(o.global, spec.Global, defaultGlobal))}
+			return limits.Limit{Concurrency: int64(global)}
 		}
-		return spec.Limits.For(key)
+		return limitOf(key)
 	}
 }
 

@@ -104,7 +104,9 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	err = s.runJobs(ctx, out.inflight)
 	if s.printed != nil {
-		err = cmp.Or(s.printed.flush(), err)
+		if failed := s.printed.printFirst(true); failed != nil { // what waited when the run was stopped
+			err = broken(failed)
+		}
 	}
 	clean := unsaid(err) == nil
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {

@@ -33,17 +33,18 @@ func (s span) length() float64 { return float64(s.to - s.from) }
 // them, so that a run and its resumption a day later both can be seen.
 type axis []span
 
-// newAxis joins the times of runs, as far as no gap is longer than all before it.
-func newAxis(runs []span) (a axis) {
-	slices.SortFunc(runs, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	for _, s := range runs {
-		if last := len(a) - 1; last >= 0 && float64(s.from-a[last].to) <= a[last].length() {
-			a[last].to = max(a[last].to, s.to)
+// join puts spans in order, and together as far as the gap between two is no longer
+// than what may be behind the former.
+func join(spans []span, may func(span) float64) (joined []span) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range spans {
+		if last := len(joined) - 1; last >= 0 && (span{joined[last].to, s.from}).length() <= may(joined[last]) {
+			joined[last].to = max(joined[last].to, s.to)
 		} else {
-			a = append(a, s)
+			joined = append(joined, s)
 		}
 	}
-	return a
+	return joined
 }
 
 // length is in microseconds, and above zero.
@@ -84,7 +85,7 @@ func (g *gatherer) layTimes() {
 			runs = append(runs, *s)
 		}
 	}
-	g.axis = newAxis(runs)
+	g.axis = join(runs, span.length) // no gap is longer than all before it
 	if len(g.axis) > 0 {
 		g.StartedAt, g.EndedAt = results.At(g.axis[0].from), results.At(g.axis[len(g.axis)-1].to)
 		g.Took = g.axis.length() / 1e3
@@ -98,17 +99,9 @@ func (g *gatherer) layTimes() {
 	}
 	slices.SortFunc(g.lines, func(a, b *line) int { return a.key.Compare(b.key) })
 	for _, key := range slices.SortedFunc(maps.Keys(g.pauses), limits.Key.Compare) {
-		list := g.pauses[key]
-		slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-		at := list[0]
-		for _, p := range list {
-			if p.from > at.to {
-				g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
-				at = p
-			}
-			at.to = max(at.to, p.to)
+		for _, p := range join(g.pauses[key], func(span) float64 { return 0 }) {
+			g.Pauses = append(g.Pauses, Pause{key, results.At(p.from), results.At(p.to)})
 		}
-		g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
 	}
 }
 
