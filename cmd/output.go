@@ -136,7 +136,7 @@ func (s *session) takeUp(ctx context.Context, out *output, path string, mode res
 			return &hinted{fmt.Errorf("results file %q: %w", path, err), "--overwrite starts it anew, -o names another"}
 		}
 		if err := s.settle(out, sent); err != nil {
-			return &broken{err}
+			return broken(err)
 		}
 	}
 	if mode == results.Overwrite {
@@ -231,12 +231,12 @@ func (nowhere) Append(...*results.Record) error { return nil }
 func (o *runOptions) results() (string, error) {
 	path := o.output
 	switch {
-	case path == stdout, path == "" && o.document != nil:
+	case path == stdout, path == "" && o.Document != nil:
 		return path, nil
-	case path == "" && slices.Contains(o.files, stdin):
+	case path == "" && slices.Contains(o.Files, stdin):
 		return "", &hinted{errors.New("no results file is named"), "with jobs from standard input, -o FILE is needed (or -o - for standard output)"}
 	case path == "":
-		base, _ := jobspec.PackedName(filepath.Base(o.files[0]))
+		base, _ := jobspec.PackedName(filepath.Base(o.Files[0]))
 		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
 	}
 	if inner, packed := jobspec.PackedName(path); packed {
@@ -250,7 +250,7 @@ func (o *runOptions) results() (string, error) {
 
 // inputs are the files that jobs are read from.
 func (o *loadOptions) inputs() []string {
-	files := slices.Concat(o.files, o.read)
+	files := slices.Concat(o.Files, o.read)
 	if slices.Contains(files, stdin) {
 		files = append(files, stdinFile)
 	}

@@ -144,13 +144,12 @@ func (t *task) note(e end) {
 }
 
 // waits spells waits in the milliseconds of a record.
-func waits(w schedule.Waits) results.Waits {
-	ms := func(us limits.Time) float64 { return float64(us) / 1e3 }
-	return results.Waits{
-		Total: ms(w.Total()), Global: ms(w[schedule.Global]), Host: ms(w[schedule.Host]),
-		Account: ms(w[schedule.Account]), Pool: ms(w[schedule.Pool]), Rate: ms(w[schedule.Rate]),
-		Pause: ms(w[schedule.Pause]), Backoff: ms(w[schedule.Backoff]), NotBefore: ms(w[schedule.NotBefore]),
+func waits(w schedule.Waits) (ms results.Waits) {
+	ms.Total = float64(w.Total()) / 1e3
+	for cause, part := range ms.Parts() {
+		*part = float64(w[cause]) / 1e3
 	}
+	return ms
 }
 
 // finish returns the record of a job whose last attempt has ended.
