@@ -111,6 +111,7 @@ func TestFromCurl(t *testing.T) {
 				t.Setenv("AUTHORIZATION_127_0_0_1", os.Getenv("AUTHORIZATION_BASIC_127_0_0_1"))
 			}
 			c := exec.CommandContext(t.Context(), "bash", "-c", line)
+			c.Env = append(c.Environ(), "LC_ALL=C.UTF-8") // as a shell reads \u00e9 where text is UTF-8
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, out)
 			}
