@@ -176,18 +176,11 @@ func (c *child) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Rep
 	for _, claim := range batch.Claims {
 		for _, need := range claim.Needs {
 			if slices.Contains(c.held, call.KeyWord(need.Key)) {
-				return &heldByParent{need.Key}
+				return &coded{fmt.Errorf("%s is held by the job whose command this is: it would wait for itself", need.Key), exitUsage}
 			}
 		}
 	}
 	return c.Coordinator.Sync(ctx, batch, reply)
-}
-
-type heldByParent struct{ key limits.Key }
-
-// Error names the key.
-func (h *heldByParent) Error() string {
-	return fmt.Sprintf("%s is held by the job whose command this is: it would wait for itself", h.key)
 }
 
 // sayLost says that the coordinator cannot be reached, or that it is back.

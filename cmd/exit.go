@@ -32,8 +32,14 @@ type coded struct {
 	code  int
 }
 
-// broken is the error of a command that began its work and could not go on.
-func broken(err error) error { return &coded{err, exitBroken} }
+// broken is the error of a command that began its work and could not go on, unless err
+// says better what was wrong.
+func broken(err error) error {
+	if errors.As(err, new(*coded)) || errors.As(err, new(*limits.Conflict)) {
+		return err
+	}
+	return &coded{err, exitBroken}
+}
 
 // Unwrap returns what happened.
 func (h *hinted) Unwrap() error { return h.error }
@@ -77,18 +83,13 @@ func unsaid(err error) error {
 func exitCode(err error) int {
 	var u *unfinished
 	var c *coded
-	isCoded := errors.As(err, &c)
 	switch {
 	case err == nil:
 		return 0
-	case isCoded && c.code != exitBroken:
+	case errors.As(err, &c):
 		return c.code
 	case errors.As(err, &u):
 		return u.code()
-	case errors.As(err, new(*limits.Conflict)), errors.As(err, new(*heldByParent)):
-		return exitUsage
-	case isCoded:
-		return c.code
 	case errors.Is(err, results.ErrInUse):
 		return exitInUse
 	}

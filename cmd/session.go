@@ -121,21 +121,18 @@ func (s *session) checkAndRun(ctx context.Context) error {
 // loadUntil loads the job files, as long as ctx is not done: they may be long, and
 // standard input silent.
 func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
-	type loaded struct {
-		loadOptions
-		spec *jobspec.Spec
-		err  error
-	}
 	s.Written = s.deferredOut != ""
-	done, l := make(chan loaded, 1), loaded{loadOptions: s.loadOptions}
+	done, o := make(chan error, 1), s.loadOptions
+	var spec *jobspec.Spec
 	go func() {
-		l.spec, l.err = s.load(&l.loadOptions)
-		done <- l
+		var err error
+		spec, err = s.load(&o)
+		done <- err
 	}()
 	select {
-	case l := <-done:
-		s.loadOptions = l.loadOptions
-		return l.spec, l.err
+	case err := <-done:
+		s.loadOptions = o
+		return spec, err
 	case <-ctx.Done(): // what is read goes with the process
 		return nil, ctx.Err()
 	}
