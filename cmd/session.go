@@ -49,8 +49,10 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 	if o.summary == "" {
 		return s.run(ctx)
 	}
-	file, err := o.openSummary()
-	if err != nil {
+	file, err := until(ctx, o.openSummary)
+	if errors.Is(err, context.Canceled) {
+		return &unfinished{signal: by()}
+	} else if err != nil {
 		return err
 	}
 	return s.writeSummary(file, s.run(ctx))
@@ -67,10 +69,13 @@ func (s *session) run(ctx context.Context) error {
 }
 
 func (s *session) checkAndRun(ctx context.Context) error {
-	spec, err := s.loadUntil(ctx)
+	s.Written = s.deferredOut != ""
+	o := s.loadOptions // that are not ours while they are filled in
+	spec, err := until(ctx, func() (*jobspec.Spec, error) { return s.load(&o) })
 	if err != nil {
 		return err
 	}
+	s.loadOptions = o
 	defer spec.Close()
 	if err := s.checkSummary(); err != nil { // now that all files are known
 		return err
@@ -79,7 +84,7 @@ func (s *session) checkAndRun(ctx context.Context) error {
 		return err
 	}
 	defer func() { s.Coordinator.Close() }() // whichever it is then
-	out, err := s.openResults(ctx)
+	out, err := until(ctx, func() (*output, error) { return s.openResults(ctx) })
 	if err != nil {
 		return err
 	}
@@ -118,24 +123,21 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	return err
 }
 
-// loadUntil loads the job files, as long as ctx is not done: they may be long, and
-// standard input silent.
-func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
-	s.Written = s.deferredOut != ""
-	done, o := make(chan error, 1), s.loadOptions
-	var spec *jobspec.Spec
+// until returns what open does, unless ctx is done before: files may be long, standard
+// input silent, and pipes without a reader. What is left of it goes with the process.
+func until[T any](ctx context.Context, open func() (T, error)) (opened T, err error) {
+	done := make(chan func(), 1)
 	go func() {
-		var err error
-		spec, err = s.load(&o)
-		done <- err
+		o, e := open()
+		done <- func() { opened, err = o, e }
 	}()
 	select {
-	case err := <-done:
-		s.loadOptions = o
-		return spec, err
-	case <-ctx.Done(): // what is read goes with the process
-		return nil, ctx.Err()
+	case take := <-done:
+		take()
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
+	return opened, err
 }
 
 // ownFiles are the files that the run reads or writes itself, which no job may
