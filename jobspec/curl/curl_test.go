@@ -1,6 +1,7 @@
 package curl_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,7 +28,12 @@ func FuzzConvert(f *testing.F) {
 		load := func(value string) (*jobspec.Spec, error) {
 			return jobspec.Load(jobspec.Options{
 				Files: []string{"-"}, Format: "yaml", Stdin: strings.NewReader(made.Text),
-				Env: func(string) (string, bool) { return value, true },
+				Env: func(name string) (string, bool) {
+					if _, rest, _ := strings.Cut(made.Text, "public_env: ["); regexp.MustCompile(`^[^\]]*\b` + name + `\b`).MatchString(rest) {
+						return value, true
+					}
+					return "secret-" + name, true
+				},
 			})
 		}
 		spec, err := load("example.com")

@@ -54,24 +54,35 @@ func Convert(lines string, path func(string) string) (*File, error) {
 type writer struct {
 	File
 	path   func(string) string
-	jobs   strings.Builder
+	jobs   string
 	saved  []string // files that jobs save into
 	public []string // variables that are no secrets, since a host is in them
 }
 
 // command adds the jobs of a command: one for each URL of each part between --next.
 func (w *writer) command(c command) {
-	for _, r := range read(c) {
+	for _, r := range read(c, w.pathOf) {
 		for i := range r.urls {
-			if err := w.request(r, i); err != nil {
+			with := *w
+			if err := with.add(r, i); err != nil {
 				r.leave("%v: no job is made of this call of curl", err)
+				continue // nothing refers to what it has added
 			}
+			*w = with
 		}
 		if len(r.urls) == 0 {
 			r.leave("curl without a URL")
 		}
 		w.Left = append(w.Left, r.left...)
 	}
+}
+
+// pathOf is path for what may begin with a variable, of which nobody knows more.
+func (w *writer) pathOf(name string) string {
+	if strings.HasPrefix(name, mark) {
+		return name
+	}
+	return w.path(name)
 }
 
 // preamble is what a file begins with.
@@ -93,7 +104,7 @@ func (w *writer) finish() *File {
 		}
 		fmt.Fprintf(&head, "#   %s: %s\n", s.Name, s.What)
 	}
-	w.Text = head.String() + "\njobs:" + w.jobs.String()
+	w.Text = head.String() + "\njobs:\n" + strings.TrimPrefix(w.jobs, "\n")
 	if w.Jobs == 0 {
 		w.Text = head.String() + "\njobs: []\n"
 	}

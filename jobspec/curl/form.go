@@ -1,20 +1,16 @@
 package curl
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"mime/multipart"
-	"net/textproto"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
 // part is a part of a form.
-type part struct {
-	disposition, kind, text string
-}
+type part struct{ name, filename, kind, text string }
 
 // kinds are what curl takes files for, by their endings.
 var kinds = map[string]string{
@@ -22,96 +18,44 @@ var kinds = map[string]string{
 	".txt": "text/plain", ".htm": "text/html", ".html": "text/html", ".pdf": "application/pdf", ".xml": "application/xml",
 }
 
-// formText adds a field as it is typed.
-func (r *request) formText(v string) {
-	name, text, _ := strings.Cut(v, "=")
-	r.parts = append(r.parts, part{disposition: disposition(name, ""), text: text})
-}
+// field matches a field of a form: its name; @ in front of a file, or < in front of one
+// whose content is the text; and its type.
+var field = regexp.MustCompile(`(?s)^([^=]*)=([@<]?)([^;"(@<][^;]*|)(?:; *type=([^;"]+))?$`)
 
-// form adds a field: a text, the text in a file behind <, or a file behind @. Behind it
-// may stand its type and its name.
+// form adds a field.
 func (r *request) form(v string) {
-	name, text, found := strings.Cut(v, "=")
-	if !found || strings.HasPrefix(text, "(") || text == ")" {
-		r.broken = fmt.Errorf("%s: parts of parts", r.typed)
+	found := field.FindStringSubmatch(v)
+	if found == nil {
+		r.broken = fmt.Errorf("%s: want a text or a file without quotes, and its type at most", r.typed)
 		return
 	}
-	text, fields := pieces(text)
-	var p part
-	filename := ""
-	switch file := strings.TrimLeft(text, "@<"); {
-	case strings.HasPrefix(text, "@"):
-		filename, p.kind = filepath.Base(file), kinds[strings.ToLower(filepath.Ext(file))]
-		p.kind = cmp.Or(p.kind, "application/octet-stream")
-		text, _ = r.content(file)
-	case strings.HasPrefix(text, "<"):
-		text, _ = r.content(file)
+	p := part{name: found[1], text: found[3], kind: found[4]}
+	if found[2] != "" {
+		p.text = r.content(found[3])
 	}
-	for i, field := range fields {
-		key, value, _ := strings.Cut(strings.TrimSpace(field), "=")
-		value, _ = pieces(value)
-		switch {
-		case key == "type":
-			p.kind = value
-		case key == "filename":
-			filename = value
-		case i > 0 && strings.HasPrefix(strings.TrimSpace(fields[i-1]), "type="):
-			p.kind += ";" + field // such as charset
-		default:
-			r.leave("%s …;%q", r.typed, key)
-		}
+	if found[2] == "@" {
+		p.filename = filepath.Base(found[3])
+		p.kind = cmp.Or(p.kind, kinds[strings.ToLower(filepath.Ext(p.filename))], "application/octet-stream")
 	}
-	p.disposition, p.text = disposition(name, filename), text
 	r.parts = append(r.parts, p)
 }
 
-// pieces splits the content of a field, which may be in quotes, from what is said of it
-// behind semicolons.
-func pieces(s string) (text string, fields []string) {
-	if !strings.HasPrefix(strings.TrimLeft(s, "@<"), `"`) {
-		all := strings.Split(s, ";")
-		return all[0], all[1:]
-	}
-	lead, s, _ := strings.Cut(s, `"`)
-	var b strings.Builder
-	for s != "" && s[0] != '"' {
-		if s[0] == '\\' && len(s) > 1 && (s[1] == '"' || s[1] == '\\') {
-			s = s[1:]
-		}
-		b.WriteByte(s[0])
-		s = s[1:]
-	}
-	_, rest, more := strings.Cut(s, ";")
-	if more {
-		fields = strings.Split(rest, ";")
-	}
-	return lead + b.String(), fields
-}
-
-func disposition(name, filename string) string {
-	escape := strings.NewReplacer(`"`, "%22", "\r", "%0D", "\n", "%0A")
-	d := `form-data; name="` + escape.Replace(name) + `"`
-	if filename != "" {
-		d += `; filename="` + escape.Replace(filename) + `"`
-	}
-	return d
-}
-
-// multipartBody returns a body of parts, and its type. What stands between the parts is of
+// multipart returns a body of parts, and its type. What stands between the parts is of
 // their hash, so that the same line makes the same job.
-func multipartBody(parts []part) (body, kind string) {
+func multipart(parts []part) (body, kind string) {
 	sum := sha256.Sum256(fmt.Append(nil, parts))
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	w.SetBoundary(fmt.Sprintf("------------------------%x", sum[:8])) // which is a valid one
+	boundary := fmt.Sprintf("------------------------%x", sum[:8])
+	escape := strings.NewReplacer(`"`, "%22", "\r", "%0D", "\n", "%0A")
+	var b strings.Builder
 	for _, p := range parts {
-		h := textproto.MIMEHeader{"Content-Disposition": {p.disposition}}
-		if p.kind != "" {
-			h.Set("Content-Type", p.kind)
+		fmt.Fprintf(&b, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", boundary, escape.Replace(p.name))
+		if p.filename != "" {
+			fmt.Fprintf(&b, "; filename=\"%s\"", escape.Replace(p.filename))
 		}
-		out, _ := w.CreatePart(h) // to memory
-		out.Write([]byte(p.text))
+		if p.kind != "" {
+			fmt.Fprintf(&b, "\r\nContent-Type: %s", p.kind)
+		}
+		fmt.Fprintf(&b, "\r\n\r\n%s\r\n", p.text)
 	}
-	w.Close()
-	return b.String(), "multipart/form-data; boundary=" + w.Boundary()
+	return b.String() + "--" + boundary + "--\r\n", "multipart/form-data; boundary=" + boundary
 }

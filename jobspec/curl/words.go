@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -19,11 +20,13 @@ type command struct {
 	stdin *string  // of a here-document; nil: none
 }
 
-// mark stands at both ends of a variable's name in a word. No word that was typed has
-// it.
-const mark = "\x00"
+// mark stands at both ends of a variable's name in a text: two characters that Unicode
+// keeps free. A text that has it otherwise is refused.
+const mark = "\ufdd0\ufdef"
 
-// variable matches a variable in a word, and has its name.
+var errMark = errors.New("the characters U+FDD0 and U+FDEF, which Unicode keeps free")
+
+// variable matches a variable in a text, and has its name.
 var variable = regexp.MustCompile(mark + `(\w+)` + mark)
 
 // parse finds the calls of curl, and what stands beside them.
@@ -84,8 +87,8 @@ func (p *shell) call(s *syntax.Stmt, call *syntax.CallExpr) {
 			continue
 		}
 		text, err := r.Hdoc.Lit(), error(nil)
-		if strings.Trim(r.Word.Lit(), `\`) == r.Word.Lit() && r.Word.Lit() != "" {
-			text, err = wordText(r.Hdoc.Parts, "\\$`")
+		if end := r.Word.Lit(); end != "" && !strings.Contains(end, `\`) { // it is without quotes
+			text, err = textOf(r.Hdoc, expand.Document)
 		}
 		if err != nil {
 			p.leave(r, "a here-document: %v", err)
@@ -94,8 +97,7 @@ func (p *shell) call(s *syntax.Stmt, call *syntax.CallExpr) {
 		c.stdin = &text
 	}
 	for _, w := range call.Args[1:] {
-		syntax.SplitBraces(w) // so that they are seen
-		text, err := wordText(w.Parts, "")
+		text, err := textOf(w, wholeWord)
 		if err != nil {
 			p.leave(w, "%v: no job is made of this call of curl", err)
 			return
@@ -109,66 +111,54 @@ func (p *shell) call(s *syntax.Stmt, call *syntax.CallExpr) {
 	p.commands = append(p.commands, c)
 }
 
-// wordText returns what a shell makes of a word, with variables marked. A backslash
-// quotes what is special; if nothing is named that is everything.
-func wordText(parts []syntax.WordPart, special string) (string, error) {
-	var b strings.Builder
-	for i, part := range parts {
-		switch part := part.(type) {
-		case *syntax.Lit:
-			if special == "" && i == 0 && strings.HasPrefix(part.Value, "~") {
-				return "", errors.New("~ needs a shell")
-			}
-			b.WriteString(unescape(part.Value, special))
+func wholeWord(shell *expand.Config, w *syntax.Word) (string, error) {
+	words, err := expand.Fields(shell, w)
+	if err == nil && len(words) != 1 {
+		return "", errors.New("{…} without quotes needs a shell")
+	}
+	return strings.Join(words, ""), err
+}
+
+// textOf returns what a shell makes of a word, with variables marked.
+func textOf(w *syntax.Word, read func(*expand.Config, *syntax.Word) (string, error)) (text string, err error) {
+	variables := 0
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
+			err = errors.New("$(…) or the like needs a shell")
 		case *syntax.SglQuoted:
-			text := part.Value
-			if part.Dollar {
-				if strings.Contains(text, `\c`) {
-					return "", errors.New(`\c in $'…'`)
-				}
-				text, _, _ = expand.Format(nil, text, nil)
-				text, _, _ = strings.Cut(text, mark)
+			if n.Dollar && strings.Contains(n.Value, `\c`) {
+				err = errors.New(`\c in $'…'`)
 			}
-			b.WriteString(text)
-		case *syntax.DblQuoted:
-			text, err := wordText(part.Parts, "\"\\$`")
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(text)
 		case *syntax.ParamExp:
-			name := part.Param.Value
-			if text := source(part); text != "$"+name && text != "${"+name+"}" || !variable.MatchString(mark+name+mark) || '0' <= name[0] && name[0] <= '9' {
-				return "", errors.New("${…} needs a shell")
+			if variables++; !plainVariable.MatchString(show(n)) || n.Param.Value == "IFS" {
+				err = errors.New("${…} needs a shell")
 			}
-			if strings.HasSuffix(b.String(), "$") {
-				return "", fmt.Errorf("a $ in front of $%s", name)
-			}
-			b.WriteString(mark + name + mark)
-		case *syntax.BraceExp:
-			return "", errors.New("{…} without quotes needs a shell")
-		default:
-			return "", errors.New("$(…) or the like needs a shell")
 		}
+		return err == nil
+	})
+	if first, is := w.Parts[0].(*syntax.Lit); is && strings.HasPrefix(first.Value, "~") {
+		err = errors.New("~ needs a shell")
 	}
-	return b.String(), nil
+	if err != nil {
+		return "", err
+	}
+	text, err = read(&expand.Config{Env: expand.FuncEnviron(func(name string) string {
+		if name == "IFS" { // by which words would be split
+			return ""
+		}
+		return mark + name + mark
+	})}, w)
+	switch {
+	case err != nil:
+		return "", err
+	case strings.Count(text, mark) != 2*variables:
+		return "", errMark
+	case !utf8.ValidString(text):
+		return "", errors.New("bytes that are not UTF-8")
+	}
+	return text, nil
 }
 
-// source spells a part as it was typed.
-func source(n syntax.Node) string {
-	var b bytes.Buffer
-	syntax.NewPrinter().Print(&b, &syntax.Word{Parts: []syntax.WordPart{n.(syntax.WordPart)}})
-	return b.String()
-}
-
-// unescape takes away the backslashes that quote what follows.
-func unescape(s, special string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (special == "" || strings.IndexByte(special, s[i+1]) >= 0) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
+// plainVariable matches what is put in by name alone.
+var plainVariable = regexp.MustCompile(`^\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})$`)

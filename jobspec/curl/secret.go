@@ -1,0 +1,74 @@
+package curl
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var (
+	// secretHeader and secretKey match the names of headers, and the keys of a query, that
+	// identify who calls.
+	secretHeader = regexp.MustCompile(`(?i)authorization|^cookie|(api|access|subscription|private)-?key|\bauth\b|token|secret|password|session|credential`)
+	secretKey    = regexp.MustCompile(`(?i)^(key|token|api_?key|access_token|auth|sig|signature|password|secret)$`)
+
+	origin  = regexp.MustCompile(`^(?:.*?://)?([^/?:]*)[^/?]*`)
+	notName = regexp.MustCompile(`[^A-Z0-9]+`)
+)
+
+// host returns the host of a URL, for names. Variables that it is in are no secrets.
+func (w *writer) host(target string) string {
+	found := origin.FindStringSubmatch(target)
+	for _, v := range variable.FindAllStringSubmatch(found[0], -1) {
+		if !slices.Contains(w.public, v[1]) {
+			w.public = append(w.public, v[1])
+		}
+	}
+	return variable.ReplaceAllString(found[1], "$1")
+}
+
+// hide returns a header's value with a variable for what is secret in it.
+func (w *writer) hide(name, value, host string) string {
+	if !secretHeader.MatchString(name) || strings.Contains(value, mark) {
+		return value
+	}
+	scheme, secret := "", value
+	if word, rest, found := strings.Cut(value, " "); found && strings.HasSuffix(name, "Authorization") {
+		scheme, secret = word+" ", rest
+	}
+	what := "what stands behind " + strings.TrimSpace(name+": "+scheme)
+	if scheme == "Basic " {
+		what = "printf %s USER:PASSWORD | base64 -w0"
+	}
+	return scheme + w.variable(name+"_"+host, secret, what)
+}
+
+// hideQuery returns a URL with variables for what is secret in its query.
+func (w *writer) hideQuery(target, host string) string {
+	front, query, found := strings.Cut(target, "?")
+	if !found {
+		return target
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		if key, value, _ := strings.Cut(pair, "="); secretKey.MatchString(key) && value != "" && !strings.Contains(value, mark) {
+			pairs[i] = key + "=" + w.variable(key+"_"+host, value, "what stands behind "+key+"= in the URL")
+		}
+	}
+	return front + "?" + strings.Join(pairs, "&")
+}
+
+// variable returns a variable with a value: one that is known already, or a new one.
+func (w *writer) variable(of, value, what string) string {
+	name := strings.Trim(notName.ReplaceAllString(strings.ToUpper(of), "_"), "_")
+	for n, numbered := 2, name; ; n, numbered = n+1, name+"_"+strconv.Itoa(n) {
+		at := slices.IndexFunc(w.Secrets, func(s Secret) bool { return s.Name == numbered })
+		if at < 0 {
+			w.Secrets = append(w.Secrets, Secret{numbered, what, value})
+		}
+		if at < 0 || w.Secrets[at].value == value {
+			return mark + numbered + mark
+		}
+	}
+}
