@@ -101,11 +101,13 @@ func (r *run) attempt(t *task) (out call.Outcome) {
 	if t.Deadline != limits.Never {
 		a.Deadline = t.Deadline.Wall()
 	}
-	for _, key := range t.start.Keys {
-		a.Keys = append(a.Keys, call.KeyWord(key))
-	}
-	if in, ok := r.cfg.Coordinator.(limits.Inheritor); ok && t.job.Exec != nil {
-		a.Permit = func(ctx context.Context) (*os.File, error) { return in.Inherit(ctx, t.start.Claim) }
+	if t.job.Exec != nil { // what its environment says
+		for _, key := range t.start.Keys {
+			a.Keys = append(a.Keys, call.KeyWord(key))
+		}
+		if in, ok := r.cfg.Coordinator.(limits.Inheritor); ok {
+			a.Permit = func(ctx context.Context) (*os.File, error) { return in.Inherit(ctx, t.start.Claim) }
+		}
 	}
 	if r.cfg.Sending != nil && !idempotent(t.job) {
 		a.Sending = func() error { return r.cfg.Sending(t.job) }
