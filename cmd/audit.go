@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -29,8 +30,9 @@ const (
 // auditOptions are the arguments and flags of audit.
 type auditOptions struct {
 	recordOptions
-	partial bool
-	format  string
+	partial  bool
+	repeated bool
+	format   string
 }
 
 // disproved is the error of an audit that found breaches, which it has told.
@@ -53,7 +55,8 @@ which it was not so. Name together the files of all runs that shared limits.
 
 Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
-  agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl`,
+  agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl
+  agentlimit audit --repeated 2026-*.jsonl --jobs orders.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(o.jobs.files) == 0 {
 				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
@@ -64,6 +67,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 	o.onResults(c)
 	o.jobs.addFormatFlags(c.Flags(), "input-format")
 	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or chose some")
+	c.Flags().BoolVar(&o.repeated, "repeated", false, "all jobs were run again for each results file, such as one a day")
 	c.Flags().Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	return c
 }
@@ -82,20 +86,9 @@ func (p *program) audit(o *auditOptions) error {
 		}
 		want.Jobs, want.Bad = slices.Values(ids), bad
 	}
-	var bad error
-	found := audit.Check(func(yield func(results.Record, error) bool) {
-		for r, err := range p.records(&o.recordOptions, true) {
-			if err != nil && !errors.Is(err, results.ErrTorn) {
-				bad = err
-				return
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}, want)
-	if bad != nil {
-		return bad
+	found, err := p.check(o, want)
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
 	text := verdict(&found)
@@ -106,6 +99,37 @@ func (p *program) audit(o *auditOptions) error {
 		return err
 	}
 	return &disproved{len(found.Violations)}
+}
+
+// check audits the records. Its error is that of a file that is none of results.
+func (p *program) check(o *auditOptions, want audit.Spec) (audit.Report, error) {
+	var bad error
+	read := func(one *recordOptions) iter.Seq2[results.Record, error] {
+		return func(yield func(results.Record, error) bool) {
+			for r, err := range p.records(one, true) {
+				if err != nil && !errors.Is(err, results.ErrTorn) {
+					bad = err
+					return
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+	found := audit.CheckEach(func(yield func(string, iter.Seq2[results.Record, error]) bool) {
+		if !o.repeated {
+			yield("", read(&o.recordOptions))
+			return
+		}
+		for _, name := range o.results {
+			one := recordOptions{results: []string{name}}
+			if !yield(name, read(&one)) || bad != nil {
+				return
+			}
+		}
+	}, want)
+	return found, bad
 }
 
 // idsOf returns the ids of all jobs that are left, and the places of bad lines, of which

@@ -105,20 +105,29 @@ type Violation struct {
 // which it ended; a bucket's windows are compared in whole numbers, without
 // tolerance. Records that cannot be read are violations.
 func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
+	return CheckEach(func(yield func(string, iter.Seq2[results.Record, error]) bool) { yield("", records) }, spec)
+}
+
+// CheckEach audits records of files, by name, each of which is to have all jobs, by
+// runs that no other has. Limits are judged over all of them together.
+func CheckEach(files iter.Seq2[string, iter.Seq2[results.Record, error]], spec Spec) Report {
 	b := &book{spec: spec, seed: maphash.MakeSeed(), ledgers: make(map[limits.Key]*ledger), runs: make(map[string]int32)}
-	for r, err := range records {
-		if err != nil {
-			b.report(Violation{Kind: Damaged, Message: err.Error()})
-			continue
+	for name, records := range files {
+		b.file = file{name: name, first: len(b.endings), firstRun: int32(len(b.runs))}
+		b.files = append(b.files, b.file)
+		for r, err := range records {
+			if err != nil {
+				b.report(Violation{Kind: Damaged, Message: err.Error()})
+				continue
+			}
+			b.add(&r)
 		}
-		b.add(&r)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(b.ledgers), limits.Key.Compare) {
 		b.judge(key, b.ledgers[key])
 	}
 	if !spec.KeysOnly {
-		b.judgeJobs(spec.Jobs)
-		b.judgeBad(spec.Bad)
+		b.judgeFiles()
 	}
 	return b.found
 }
@@ -129,8 +138,10 @@ type book struct {
 	seed    maphash.Seed
 	ledgers map[limits.Key]*ledger
 	runs    map[string]int32 // their numbers
-	endings []ending         // by record, until the keys are judged
-	dear    []int64          // costs that a spell has no room for
+	files   []file
+	file    file     // that is read, then that is judged
+	endings []ending // by record, until the keys are judged
+	dear    []int64  // costs that a spell has no room for
 	found   Report
 }
 
@@ -210,6 +221,9 @@ func (b *book) add(r *results.Record) {
 		if !known {
 			run = int32(len(b.runs))
 			b.runs[r.Run] = run
+		} else if run < b.file.firstRun {
+			b.report(Violation{Kind: Doubled, Job: r.ID, At: r.EndedAt.Limits(),
+				Message: b.file.says("job %q has a record of a run of an earlier file", r.ID)})
 		}
 		b.endings = append(b.endings, ending{
 			id: r.ID, hash: maphash.String(b.seed, r.Hash), at: r.EndedAt.Limits(), run: run,
