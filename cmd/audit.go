@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"iter"
 	"log/slog"
@@ -78,13 +79,13 @@ func (p *program) audit(o *auditOptions) error {
 		return err
 	}
 	defer spec.Close()
-	want := audit.Spec{Limits: o.limitOf(spec), PauseLag: pauseLag}
+	known, err := p.jobsOf(spec)
+	if err != nil {
+		return err
+	}
+	want := audit.Spec{Limits: o.limitOf(spec), Terms: known.termsOf, PauseLag: pauseLag}
 	if !o.partial {
-		ids, bad, err := p.idsOf(spec.Source)
-		if err != nil {
-			return err
-		}
-		want.Jobs, want.Bad = slices.Values(ids), bad
+		want.Jobs, want.Bad = slices.Values(known.ids), known.bad
 	}
 	found, err := p.check(o, want)
 	if err != nil {
@@ -132,25 +133,53 @@ func (p *program) check(o *auditOptions, want audit.Spec) (audit.Report, error) 
 	return found, bad
 }
 
-// idsOf returns the ids of all jobs that are left, and the places of bad lines, of which
-// it tells.
-func (p *program) idsOf(source jobspec.Source) (ids, bad []string, err error) {
+// knownJobs is what job files say of jobs.
+type knownJobs struct {
+	ids   []string // in their order
+	bad   []string // places of bad lines
+	terms map[string]knownTerms
+	seed  maphash.Seed
+}
+
+type knownTerms struct {
+	hash uint64
+	*audit.Terms
+}
+
+// termsOf is that of [audit.Spec].
+func (k *knownJobs) termsOf(id, hash string) *audit.Terms {
+	if t := k.terms[id]; t.Terms != nil && t.hash == maphash.String(k.seed, hash) {
+		return t.Terms
+	}
+	return nil
+}
+
+// jobsOf returns what is known of all jobs, and tells of bad lines.
+func (p *program) jobsOf(spec *jobspec.Spec) (*knownJobs, error) {
+	k := &knownJobs{terms: make(map[string]knownTerms), seed: maphash.MakeSeed()}
+	alike := make(map[string]*audit.Terms) // most jobs have the terms of others
 	for {
-		j, err := source.Next()
+		j, err := spec.Source.Next()
 		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
 		switch {
 		case err == io.EOF:
-			return ids, bad, nil
+			return k, nil
 		case isInvalid:
-			if bad = append(bad, invalid.Pos.String()); len(bad) <= shownInvalid {
+			if k.bad = append(k.bad, invalid.Pos.String()); len(k.bad) <= shownInvalid {
 				p.voice.note(slog.LevelWarn, invalid.Error())
 			}
 			continue
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		}
 		j.Done()
-		ids = append(ids, j.ID)
+		terms := &audit.Terms{Needs: j.Needs(nil, &spec.Limits), Deadline: j.Deadline.Set}
+		shape := fmt.Sprint(*terms)
+		if alike[shape] == nil {
+			alike[shape] = terms
+		}
+		k.ids = append(k.ids, j.ID)
+		k.terms[j.ID] = knownTerms{maphash.String(k.seed, j.Hash), alike[shape]}
 	}
 }
 
