@@ -22,6 +22,7 @@ import (
 var below = map[string][]string{
 	"limits":             nil,
 	"limits/conformance": {"limits"},
+	"testscripts/bench":  nil, // not of the product: it measures that
 	"limits/folder":      {"limits"},
 	"limits/redis":       {"limits"},
 	"jobspec":            {"limits"},

@@ -108,40 +108,54 @@ const maxBurst = 256
 // hidden: 10,000 as the queue.
 const maxHidden = 10_000
 
-// room reports whether one more job may wait in memory. A full queue has room for one
-// whose keys no other has that waits, since that might start at once.
-func (r *run) room() bool {
+// maxRead is how many jobs are asked of the source at once, if there is room: the way
+// to its goroutine and back would cost more than most of them.
+const maxRead = 64
+
+// room returns how many more jobs may be read to wait in memory, at most maxRead. A
+// queue that is nearly full waits until there is room for some, or for all that it
+// holds if that is less; even a full one has room for a job whose keys no other has that
+// waits, since that might start at once.
+func (r *run) room() int {
 	if r.stopped || r.allRead || r.unrecorded() > maxUnwritten {
-		return false
+		return 0
 	}
-	over := r.schedule.Waiting() - r.cfg.Queue
-	return over < 0 || over < maxHidden && r.cfg.Source.Hidden()
+	free := r.cfg.Queue - r.schedule.Waiting()
+	switch {
+	case free >= min(maxRead, 1+r.cfg.Queue/(2*maxRead)):
+		return min(free, maxRead)
+	case free > -maxHidden && r.cfg.Source.Hidden():
+		return 1
+	}
+	return 0
 }
 
-// want has one more job read if there is room for it. It reports whether one is being
+// want has more jobs read if there is room for them. It reports whether some are being
 // read.
 func (r *run) want() bool {
-	if !r.reading && r.room() {
-		r.reading = true
-		r.more <- struct{}{}
+	if r.reading == 0 {
+		if r.reading = r.room(); r.reading > 0 {
+			r.more <- r.reading
+		}
 	}
-	return r.reading
+	return r.reading > 0
 }
 
 // arrive takes one job, or what came instead of one.
 func (r *run) arrive(in incoming) {
-	if r.reading = false; r.stopped {
+	if r.reading--; r.stopped {
 		return // as if it had not been read
 	}
 	var invalid *jobspec.Invalid
 	switch {
 	case in.err == io.EOF:
-		r.allRead = true
+		r.allRead, r.reading = true, 0
 		r.cfg.Stats.update(func(s *Summary) { s.AllRead = true })
 	case errors.As(in.err, &invalid):
 		r.cfg.Stats.update(func(s *Summary) { s.Jobs++ })
 		r.record(r.invalid(invalid))
 	case in.err != nil:
+		r.reading = 0
 		r.fail(fmt.Errorf("read jobs: %w", in.err))
 	default:
 		r.take(in.job)
@@ -168,14 +182,28 @@ func (r *run) take(job *jobspec.Job) {
 }
 
 // settle does all that follows from what has happened: jobs become due or are
-// given up, and what can start is asked for.
+// given up, and what can start is asked for. A coordinator of this process answers at
+// once, so it needs no goroutine that waits for it.
 func (r *run) settle() {
+	for batch := r.ask(); batch != nil; batch = r.ask() {
+		local, ok := r.cfg.Coordinator.(*limits.Local)
+		if !ok {
+			r.asking = true
+			r.batches <- batch
+			return
+		}
+		r.answered(local.Sync(r.asks, batch, &r.reply))
+	}
+}
+
+// ask returns what the coordinator is to be asked now; nil: nothing.
+func (r *run) ask() *limits.Batch {
 	r.schedule.Tick(r.cfg.Coordinator.Now())
 	r.keepLease(r.cfg.Coordinator.Now())
 	r.deferred()
 	r.cfg.Stats.update(func(s *Summary) { s.Waiting = int64(r.schedule.Waiting()) })
 	if r.asking || r.cfg.Coordinator.Now() < r.askAt {
-		return
+		return nil
 	}
 	free := max(0, min(r.cfg.Global-r.underWay, maxUnwritten-r.unrecorded()))
 	if r.stopped || r.lost != nil {
@@ -185,10 +213,7 @@ func (r *run) settle() {
 	if r.beating = batch == nil && (r.lost != nil || r.beatDue()); r.beating {
 		batch = &limits.Batch{}
 	}
-	if batch != nil {
-		r.asking = true
-		r.batches <- batch
-	}
+	return batch
 }
 
 // arm sets the timer to when the schedule has something to do next.

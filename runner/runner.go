@@ -10,6 +10,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,7 +73,7 @@ type run struct {
 	hired       int // workers
 
 	quit    chan struct{}          // closed when the loop is done
-	more    chan struct{}          // loop -> read: one more job
+	more    chan int               // loop -> read: so many more jobs
 	jobs    chan incoming          // read -> loop
 	batches chan *limits.Batch     // loop -> speak
 	replies chan error             // speak -> loop; r.reply holds the reply
@@ -90,7 +91,7 @@ type run struct {
 	beating  bool         // that batch says nothing
 	beatAt   limits.Time  // when to ask even so
 	askAt    limits.Time  // when to try again; of a coordinator that failed, never
-	reading  bool         // a job was asked of read
+	reading  int          // jobs that were asked of read
 	allRead  bool
 	stopped  bool // nothing starts any more
 	underWay int
@@ -114,8 +115,8 @@ func newRun(cfg Config) *run {
 		schedule: schedule.New(cfg.Limits),
 		began:    cfg.Coordinator.Now(),
 		quit:     make(chan struct{}),
-		more:     make(chan struct{}, 1),
-		jobs:     make(chan incoming, 1),
+		more:     make(chan int, 1),
+		jobs:     make(chan incoming, maxRead),
 		batches:  make(chan *limits.Batch, 1),
 		replies:  make(chan error, 1),
 		starts:   make(chan *task, cfg.Global),
@@ -126,16 +127,22 @@ func newRun(cfg Config) *run {
 	}
 }
 
-// read hands the source's jobs to the loop, one for each time it asks.
+// read hands the source's jobs to the loop, as many as it asks for.
 func (r *run) read() {
 	for {
+		n := 0
 		select {
-		case <-r.more:
+		case n = <-r.more:
 		case <-r.quit:
 			return
 		}
-		job, err := r.cfg.Source.Next()
-		r.jobs <- incoming{job, err} // there is room for it
+		for ; n > 0; n-- {
+			job, err := r.cfg.Source.Next()
+			r.jobs <- incoming{job, err} // there is room for it
+			if _, bad := errors.AsType[*jobspec.Invalid](err); err != nil && !bad {
+				return // it is final
+			}
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -30,8 +29,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 		r.unwritten = r.unwritten[:0]
 		r.readAll()
 		r.settle()
-		if r.asking {
-			r.answered(cfg.Coordinator.Sync(context.Background(), <-r.batches, &r.reply))
+		if len(r.starts) > 0 {
 			for len(r.starts) > 0 {
 				t := <-r.starts
 				d := takes(t.job)
@@ -46,7 +44,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 			next = min(next, underWay[last].at)
 		}
 		switch {
-		case len(r.unwritten) > 0, r.room():
+		case len(r.unwritten) > 0, r.room() > 0:
 			continue // more may follow at this very moment
 		case r.done(), r.err != nil:
 			return now, r.err
@@ -65,7 +63,7 @@ func Simulate(cfg Config, began limits.Time, takes func(*jobspec.Job) time.Durat
 
 // readAll takes as many jobs of the source as may wait.
 func (r *run) readAll() {
-	for r.room() {
+	for r.room() > 0 {
 		job, err := r.cfg.Source.Next()
 		r.arrive(incoming{job, err})
 	}
