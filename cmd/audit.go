@@ -14,8 +14,8 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
-	"agentlimit/runner"
 	"agentlimit/runner/audit"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -33,14 +33,6 @@ type auditOptions struct {
 	format  string
 }
 
-// disproved is the error of an audit that found breaches, which it has told.
-type disproved struct{ breaches int }
-
-// Error says how many.
-func (d *disproved) Error() string {
-	return "the records break what was promised: " + many(int64(d.breaches), "time")
-}
-
 func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
 	o := &auditOptions{format: "table"}
 	c := &cobra.Command{
@@ -55,7 +47,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
   agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(o.jobs.files) == 0 {
+			if len(o.jobs.Files) == 0 {
 				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
 			}
 			return run(o)
@@ -69,7 +61,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 }
 
 func (p *program) audit(o *auditOptions) error {
-	spec, err := p.load(&o.jobs, false)
+	spec, err := p.load(&o.jobs)
 	if err != nil {
 		return err
 	}
@@ -97,7 +89,7 @@ func (p *program) audit(o *auditOptions) error {
 	if bad != nil {
 		return bad
 	}
-	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
+	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At.Limits())-1, uint64(b.At.Limits())-1) })
 	text := verdict(&found)
 	if o.format == "json" {
 		text = found.JSON()
@@ -105,7 +97,7 @@ func (p *program) audit(o *auditOptions) error {
 	if err := p.print(text); err != nil || len(found.Violations) == 0 {
 		return err
 	}
-	return &disproved{len(found.Violations)}
+	return &coded{errors.New("the records break what was promised: " + many(int64(len(found.Violations)), "time")), exitFailed}
 }
 
 // idsOf returns the ids of all jobs that are left, and the places of bad lines, of which
@@ -142,8 +134,8 @@ func verdict(found *audit.Report) string {
 	}
 	for _, v := range found.Violations[:min(len(found.Violations), shownBreaches)] {
 		at := ""
-		if v.At > 0 {
-			at = v.At.Wall().Format(time.RFC3339Nano) + " "
+		if !v.At.IsZero() {
+			at = v.At.Format(time.RFC3339Nano) + " "
 		}
 		fmt.Fprintf(&b, "  %s%s: %s\n", at, v.Kind, printable(v.Message))
 	}
@@ -168,8 +160,7 @@ func proofTable(keys []audit.KeyReport) string {
 			if t := k.Tightest; t != nil {
 				tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From.Time)), t.From.Format(time.RFC3339Nano))
 			}
-			peak := ofCap(k.Peak, runner.KeyStats{Limit: k.Limit})
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, cmp.Or(k.Rate, "-"), tightest)
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, report.OfCap(k.Peak, k.Concurrency), cmp.Or(k.Rate, "-"), tightest)
 		}
 	})
 }

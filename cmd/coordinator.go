@@ -96,7 +96,7 @@ func (m meeting) id() string {
 func (p *program) meet(ctx context.Context, o *runOptions) (limits.Coordinator, error) {
 	c, err := p.openInTime(ctx, o)
 	if err != nil {
-		return nil, &broken{err}
+		return nil, broken(err)
 	}
 	if keys := o.meeting.parentKeys(); len(keys) > 0 {
 		return &child{c, keys}, nil
@@ -176,18 +176,11 @@ func (c *child) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Rep
 	for _, claim := range batch.Claims {
 		for _, need := range claim.Needs {
 			if slices.Contains(c.held, call.KeyWord(need.Key)) {
-				return &heldByParent{need.Key}
+				return &coded{fmt.Errorf("%s is held by the job whose command this is: it would wait for itself", need.Key), exitUsage}
 			}
 		}
 	}
 	return c.Coordinator.Sync(ctx, batch, reply)
-}
-
-type heldByParent struct{ key limits.Key }
-
-// Error names the key.
-func (h *heldByParent) Error() string {
-	return fmt.Sprintf("%s is held by the job whose command this is: it would wait for itself", h.key)
 }
 
 // sayLost says that the coordinator cannot be reached, or that it is back.
@@ -198,9 +191,6 @@ func (p *program) sayLost(err error) {
 	}
 	p.voice.say(slog.LevelWarn, fmt.Sprintf("the coordinator cannot be reached: nothing starts until it is back (%v)", err))
 }
-
-// lostPolicies by the words of --coordinator-lost.
-var lostPolicies = map[string]runner.LostPolicy{"wait": runner.LostWait, "stop": runner.LostStop, "cancel": runner.LostCancel}
 
 // coordinatorFlag reads local or where to meet.
 func coordinatorFlag(to *string) *value {
@@ -216,14 +206,7 @@ func coordinatorFlag(to *string) *value {
 }
 
 func lostFlag(to *runner.LostPolicy) *value {
-	return &value{kind: "WORD", text: "wait", words: []string{"wait", "stop", "cancel"}, read: func(s string) error {
-		policy, known := lostPolicies[s]
-		if !known {
-			return errors.New("want wait, stop or cancel")
-		}
-		*to = policy
-		return nil
-	}}
+	return wordFlag((*string)(to), string(runner.LostWait), string(runner.LostStop), string(runner.LostCancel))
 }
 
 // shardFlag reads i/n.

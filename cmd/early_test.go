@@ -4,6 +4,7 @@ package cmd_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,5 +55,31 @@ func TestStoppedWhileFilesAreChecked(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out.jsonl")); err == nil {
 		t.Error("there are results of a run that did not begin")
+	}
+}
+
+// TestStoppedWhileNobodyReads stops a run whose results go to a pipe that has no
+// reader.
+func TestStoppedWhileNobodyReads(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("agentlimit", "run", "-", "-o", pipe)
+	in, err := c.StdinPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe holds: the run has begun when it is written, and nothing but the
+	// pipe holds it up when that is all.
+	_, err = in.Write([]byte(strings.Repeat("# no jobs\n", 1<<14) + "jobs: []\n"))
+	if err := errors.Join(err, in.Close(), c.Process.Signal(syscall.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCodeOf(t, c); code != 143 {
+		t.Errorf("exit code %d, want 143", code)
 	}
 }

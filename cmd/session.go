@@ -49,8 +49,10 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 	if o.summary == "" {
 		return s.run(ctx)
 	}
-	file, err := o.openSummary()
-	if err != nil {
+	file, err := until(ctx, o.openSummary)
+	if errors.Is(err, context.Canceled) {
+		return &unfinished{signal: by()}
+	} else if err != nil {
 		return err
 	}
 	return s.writeSummary(file, s.run(ctx))
@@ -67,10 +69,13 @@ func (s *session) run(ctx context.Context) error {
 }
 
 func (s *session) checkAndRun(ctx context.Context) error {
-	spec, err := s.loadUntil(ctx)
+	s.Written = s.deferredOut != ""
+	o := s.loadOptions // that are not ours while they are filled in
+	spec, err := until(ctx, func() (*jobspec.Spec, error) { return s.load(&o) })
 	if err != nil {
 		return err
 	}
+	s.loadOptions = o
 	defer spec.Close()
 	if err := s.checkSummary(); err != nil { // now that all files are known
 		return err
@@ -79,23 +84,23 @@ func (s *session) checkAndRun(ctx context.Context) error {
 		return err
 	}
 	defer func() { s.Coordinator.Close() }() // whichever it is then
-	out, err := s.openResults(ctx)
+	out, err := until(ctx, func() (*output, error) { return s.openResults(ctx) })
 	if err != nil {
 		return err
 	}
 	s.Global = s.globalCap(s.Global, spec)
 	s.Limits = spec.Limits.For
-	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
+	s.watch.Sink, s.watch.byLine, s.Records = out, s.Document != nil, &s.watch
 	s.watch.hide = call.HideURLs(s.hideQuery)
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles(), Coordinator: s.meeting.id(), Held: s.meeting.parentKeys()})
 	defer client.Close()
-	s.Caller = client
+	s.Caller = &firstCall{client, out}
 	closeDeferred, err := s.openDeferred(spec)
 	if err != nil {
-		return errors.Join(err, out.close(true))
+		return errors.Join(err, out.close(false))
 	}
 	s.choose(spec, out.past)
 	if s.printed != nil {
@@ -104,11 +109,13 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	err = s.runJobs(ctx, out.inflight)
 	if s.printed != nil {
-		err = cmp.Or(s.printed.flush(), err)
+		if failed := s.printed.printFirst(true); failed != nil { // what waited when the run was stopped
+			err = broken(failed)
+		}
 	}
 	clean := unsaid(err) == nil
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
-		err = &broken{closed}
+		err = broken(closed)
 	}
 	if err != nil || !s.quiet { // when it is certain how the run ended
 		s.saySummary(s.end, err)
@@ -116,26 +123,21 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	return err
 }
 
-// loadUntil loads the job files, as long as ctx is not done: they may be long, and
-// standard input silent.
-func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
-	type loaded struct {
-		loadOptions
-		spec *jobspec.Spec
-		err  error
-	}
-	done, l := make(chan loaded, 1), loaded{loadOptions: s.loadOptions}
+// until returns what open does, unless ctx is done before: files may be long, standard
+// input silent, and pipes without a reader. What is left of it goes with the process.
+func until[T any](ctx context.Context, open func() (T, error)) (opened T, err error) {
+	done := make(chan func(), 1)
 	go func() {
-		l.spec, l.err = s.load(&l.loadOptions, s.deferredOut != "")
-		done <- l
+		o, e := open()
+		done <- func() { opened, err = o, e }
 	}()
 	select {
-	case l := <-done:
-		s.loadOptions = l.loadOptions
-		return l.spec, l.err
-	case <-ctx.Done(): // what is read goes with the process
-		return nil, ctx.Err()
+	case take := <-done:
+		take()
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
+	return opened, err
 }
 
 // ownFiles are the files that the run reads or writes itself, which no job may
@@ -196,7 +198,7 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 		s.Sending = func(j *jobspec.Job) error {
 			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Kind: j.Kind(), Hash: j.Hash})
 			if err != nil {
-				abort(&broken{err})
+				abort(broken(err))
 			}
 			return err
 		}
@@ -209,10 +211,10 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	told()
 	u := &unfinished{Summary: s.Stats.Summary(), signal: s.by(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
-	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
+	aborted, isAborted := errors.AsType[*coded](context.Cause(ctx))
 	switch {
 	case err != nil:
-		err = &broken{err}
+		err = broken(err)
 	case isAborted:
 		err = aborted
 	case u.code() != 0:
@@ -240,7 +242,7 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 	account := s.account(sum, err)
 	s.voice.tell(slog.LevelInfo, counted(sum, s.total), summarize(sum, s.total, s.watch.troubles, time.Since(s.began)), "summary", account)
 	switch {
-	case s.output == stdout, s.output == "" && s.document != nil:
+	case s.output == stdout, s.output == "" && s.Document != nil:
 	case sum.Ended[results.Unknown] > 0:
 		s.voice.hint("--resume --retry-unknown repeats the jobs of unknown fate")
 	case unstarted(sum, s.total) > 0 || sum.Ended[results.Interrupted] > 0:

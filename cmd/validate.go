@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +44,8 @@ costs, its times and retries. Secrets are hidden.`,
 }
 
 func (p *program) validate(o *validateOptions) error {
-	o.inOrder = true
-	spec, err := p.load(&o.loadOptions, false)
+	o.InOrder = true
+	spec, err := p.load(&o.loadOptions)
 	if all, found := errors.AsType[jobspec.Errors](err); found {
 		return errors.New(all.All())
 	} else if err != nil {
@@ -123,14 +122,14 @@ const targetWidth = 50
 func showJob(j *jobspec.Job, needs []limits.Need) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  (%s)\n", printable(j.ID), printable(target(j)), j.Pos)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(needs) == 0 {
-		fmt.Fprintln(w, "  no host, account or pool")
+		fmt.Fprintln(&b, "  no host, account or pool")
 	}
-	for _, need := range needs {
-		fmt.Fprintf(w, "  %s\t%s\n", printable(need.Key.String()), showNeed(need))
-	}
-	w.Flush()
+	b.WriteString(aligned(func(w io.Writer) {
+		for _, need := range needs {
+			fmt.Fprintf(w, "  %s\t%s\n", printable(need.Key.String()), showNeed(need))
+		}
+	}))
 	fmt.Fprintf(&b, "  %s\n", strings.Join(showTimes(j), ", "))
 	fmt.Fprintf(&b, "  %s\n\n", showRetry(j.Retry))
 	return b.String()

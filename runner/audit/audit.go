@@ -47,10 +47,10 @@ type Spec struct {
 
 // Report is what an audit found.
 type Report struct {
-	Records    int
-	Attempts   int
-	Keys       []KeyReport // host by host, then accounts, then pools, by name
-	Violations []Violation // none: everything was kept
+	Records    int         `json:"records"`
+	Attempts   int         `json:"attempts"`
+	Keys       []KeyReport `json:"keys"`       // host by host, then accounts, then pools, by name
+	Violations []Violation `json:"violations"` // none: everything was kept
 }
 
 // KeyReport is how close a key came to its limit.
@@ -93,11 +93,11 @@ const (
 
 // Violation is one breach.
 type Violation struct {
-	Kind    Kind
-	Key     limits.Key  // of Concurrency, Rate, Paused and Unpaid
-	Job     string      // id of the job that broke it; empty if unknown
-	At      limits.Time // when it was broken; zero if at no moment
-	Message string      // says all of that but the moment
+	Kind    Kind         `json:"kind"`
+	Key     limits.Key   `json:"key,omitzero"`  // of Concurrency, Rate, Paused and Unpaid
+	Job     string       `json:"job,omitempty"` // id of the job that broke it; empty if unknown
+	At      results.Time `json:"at,omitzero"`   // when it was broken; zero if at no moment
+	Message string       `json:"message"`       // says all of that but the moment
 }
 
 // Check audits records, which may come from several files in any order. An
@@ -108,7 +108,7 @@ func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
 	b := &book{spec: spec, seed: maphash.MakeSeed(), ledgers: make(map[limits.Key]*ledger), runs: make(map[string]int32)}
 	for r, err := range records {
 		if err != nil {
-			b.report(Violation{Kind: Damaged, Message: err.Error()})
+			b.report(Damaged, limits.Key{}, "", 0, "%v", err)
 			continue
 		}
 		b.add(&r)
@@ -144,24 +144,8 @@ type ledger struct {
 // for each attempt.
 type spell struct {
 	from, to limits.Time
-	paid     int32 // tokens; below zero: -1 - the index of a dear one
+	paid     int64 // tokens
 	job      int32 // index of its record
-}
-
-// pay has s cost so many tokens.
-func (b *book) pay(s *spell, cost int64) {
-	if s.paid = int32(cost); int64(s.paid) != cost {
-		s.paid = int32(-1 - len(b.dear))
-		b.dear = append(b.dear, cost)
-	}
-}
-
-// cost returns what s paid.
-func (b *book) cost(s spell) int64 {
-	if s.paid < 0 {
-		return b.dear[-1-s.paid]
-	}
-	return int64(s.paid)
 }
 
 // pause is a time in which nothing may be admitted, both ends excluded.
@@ -170,9 +154,10 @@ type pause struct {
 	job         int32 // index of the record whose answer asked for it
 }
 
-func (b *book) report(v Violation) {
+// report adds a violation. An at of 0 is no moment.
+func (b *book) report(kind Kind, key limits.Key, job string, at limits.Time, message string, args ...any) {
 	if !b.spec.KeysOnly {
-		b.found.Violations = append(b.found.Violations, v)
+		b.found.Violations = append(b.found.Violations, Violation{kind, key, job, results.At(at), fmt.Sprintf(message, args...)})
 	}
 }
 
@@ -194,14 +179,8 @@ func (b *book) ledger(key limits.Key) *ledger {
 }
 
 func (b *book) add(r *results.Record) {
-	switch r.Status {
-	case results.Succeeded, results.Failed, results.Deferred, results.Unknown, results.Interrupted, results.Invalid:
-		if r.ID != "" {
-			break
-		}
-		fallthrough
-	default:
-		b.report(Violation{Kind: Damaged, Job: r.ID, At: r.EndedAt.Limits(), Message: fmt.Sprintf("a record of the job %q with the status %q", r.ID, r.Status)})
+	if r.ID == "" || !slices.Contains(results.Statuses[:], r.Status) {
+		b.report(Damaged, limits.Key{}, r.ID, r.EndedAt.Limits(), "a record of the job %q with the status %q", r.ID, r.Status)
 	}
 	job := int32(b.found.Records)
 	b.found.Records++
@@ -227,16 +206,14 @@ func (b *book) attempt(r *results.Record, a *results.Attempt, job int32) {
 	s := spell{from: a.AdmittedAt.Limits(), to: a.EndedAt.Limits(), job: job}
 	started := a.StartedAt.Limits()
 	if s.from <= 0 || started < s.from || s.to < started {
-		b.report(Violation{Kind: Damaged, Job: r.ID, At: s.from,
-			Message: fmt.Sprintf("job %q: an attempt was not admitted, started and ended in this order", r.ID)})
+		b.report(Damaged, limits.Key{}, r.ID, s.from, "job %q: an attempt was not admitted, started and ended in this order", r.ID)
 		s.to = max(s.from, s.to)
 	}
 	if deadline := r.Deadline.Limits(); deadline != 0 && started > deadline {
-		b.report(Violation{Kind: Late, Job: r.ID, At: started,
-			Message: fmt.Sprintf("job %q was started %v after its deadline", r.ID, started.Sub(deadline))})
+		b.report(Late, limits.Key{}, r.ID, started, "job %q was started %v after its deadline", r.ID, started.Sub(deadline))
 	}
 	for key, cost := range a.Charge {
-		b.pay(&s, max(0, cost))
+		s.paid = max(0, cost)
 		b.enter(key, s)
 	}
 	s.paid = 0
@@ -265,8 +242,7 @@ func (b *book) unpaid(r *results.Record, a *results.Attempt, s spell, host strin
 		if _, paid := a.Charge[key]; paid || name == "" {
 			return
 		}
-		b.report(Violation{Kind: Unpaid, Key: key, Job: r.ID, At: s.from,
-			Message: fmt.Sprintf("job %q was admitted without %v", r.ID, key)})
+		b.report(Unpaid, key, r.ID, s.from, "job %q was admitted without %v", r.ID, key)
 		b.enter(key, s)
 	}
 	check(limits.Host, host)

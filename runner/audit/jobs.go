@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -32,7 +31,7 @@ func (b *book) judgeJobs(jobs iter.Seq[string]) {
 			if found {
 				expected[i] = true
 			} else {
-				b.report(Violation{Kind: Lost, Job: id, Message: fmt.Sprintf("job %q has no record", id)})
+				b.report(Lost, limits.Key{}, id, 0, "job %q has no record", id)
 			}
 		}
 	}
@@ -41,7 +40,7 @@ func (b *book) judgeJobs(jobs iter.Seq[string]) {
 		}
 		e := b.endings[first]
 		if jobs != nil && !expected[first] && !e.invalid {
-			b.report(Violation{Kind: Unexpected, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q is in no job file", e.id)})
+			b.report(Unexpected, limits.Key{}, e.id, e.at, "job %q is in no job file", e.id)
 		}
 		b.judgeEndings(b.endings[first:end])
 	}
@@ -61,7 +60,7 @@ func (b *book) judgeBad(places []string) {
 	for _, place := range places {
 		at := placeInFile.FindString(place)
 		if have[at]--; have[at] < 0 {
-			b.report(Violation{Kind: Lost, Message: fmt.Sprintf("the bad line %s has no record", place)})
+			b.report(Lost, limits.Key{}, "", 0, "the bad line %s has no record", place)
 		}
 	}
 }
@@ -77,9 +76,9 @@ func (b *book) judgeEndings(list []ending) {
 	for i, e := range list {
 		switch {
 		case runs[e.run]:
-			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q has two records of one run", e.id)})
+			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q has two records of one run", e.id)
 		case done != nil && done.hash == e.hash:
-			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: fmt.Sprintf("job %q was taken up again after it had succeeded", e.id)})
+			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
 		}
 		runs[e.run] = true
 		if e.succeeded {
