@@ -68,7 +68,11 @@ func (s *source) check() error {
 			return err
 		}
 		s.index.begin(f)
-		for e, err := range entries(f) {
+		for {
+			e, err := f.next()
+			if err == io.EOF {
+				break
+			}
 			s.d.errs = nil
 			if err = s.d.errs.take(err); err != nil {
 				return err
