@@ -16,8 +16,8 @@ import (
 
 	"agentlimit/jobspec"
 	"agentlimit/limits"
-	"agentlimit/runner"
 	"agentlimit/runner/audit"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -36,14 +36,6 @@ type auditOptions struct {
 	format   string
 }
 
-// disproved is the error of an audit that found breaches, which it has told.
-type disproved struct{ breaches int }
-
-// Error says how many.
-func (d *disproved) Error() string {
-	return "the records break what was promised: " + many(int64(d.breaches), "time")
-}
-
 func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
 	o := &auditOptions{format: "table"}
 	c := &cobra.Command{
@@ -59,7 +51,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
   agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl
   agentlimit audit --repeated 2026-*.jsonl --jobs orders.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(o.jobs.files) == 0 {
+			if len(o.jobs.Files) == 0 {
 				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
 			}
 			return run(o)
@@ -74,7 +66,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 }
 
 func (p *program) audit(o *auditOptions) error {
-	spec, err := p.load(&o.jobs, false)
+	spec, err := p.load(&o.jobs)
 	if err != nil {
 		return err
 	}
@@ -91,7 +83,7 @@ func (p *program) audit(o *auditOptions) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At)-1, uint64(b.At)-1) })
+	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At.Limits())-1, uint64(b.At.Limits())-1) })
 	text := verdict(&found)
 	if o.format == "json" {
 		text = found.JSON()
@@ -99,7 +91,7 @@ func (p *program) audit(o *auditOptions) error {
 	if err := p.print(text); err != nil || len(found.Violations) == 0 {
 		return err
 	}
-	return &disproved{len(found.Violations)}
+	return &coded{errors.New("the records break what was promised: " + many(int64(len(found.Violations)), "time")), exitFailed}
 }
 
 // check audits the records. Its error is that of a file that is none of results.
@@ -195,8 +187,8 @@ func verdict(found *audit.Report) string {
 	}
 	for _, v := range found.Violations[:min(len(found.Violations), shownBreaches)] {
 		at := ""
-		if v.At > 0 {
-			at = v.At.Wall().Format(time.RFC3339Nano) + " "
+		if !v.At.IsZero() {
+			at = v.At.Format(time.RFC3339Nano) + " "
 		}
 		fmt.Fprintf(&b, "  %s%s: %s\n", at, v.Kind, printable(v.Message))
 	}
@@ -221,8 +213,7 @@ func proofTable(keys []audit.KeyReport) string {
 			if t := k.Tightest; t != nil {
 				tightest = fmt.Sprintf("%d of %d within %s from %s", t.Spent, t.Allowed, brief(t.To.Sub(t.From.Time)), t.From.Format(time.RFC3339Nano))
 			}
-			peak := ofCap(k.Peak, runner.KeyStats{Limit: k.Limit})
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, peak, cmp.Or(k.Rate, "-"), tightest)
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\n", cut(name, keyWidth), k.Started, report.OfCap(k.Peak, k.Concurrency), cmp.Or(k.Rate, "-"), tightest)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func (p *program) main(ctx context.Context, args []string) int {
 // print writes data to standard output.
 func (p *program) print(text string) error {
 	if _, err := io.WriteString(p.stdout, text); err != nil {
-		return &broken{fmt.Errorf("write to standard output: %w", err)}
+		return broken(fmt.Errorf("write to standard output: %w", err))
 	}
 	return nil
 }

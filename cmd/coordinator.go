@@ -96,7 +96,7 @@ func (m meeting) id() string {
 func (p *program) meet(ctx context.Context, o *runOptions) (limits.Coordinator, error) {
 	c, err := p.openInTime(ctx, o)
 	if err != nil {
-		return nil, &broken{err}
+		return nil, broken(err)
 	}
 	if keys := o.meeting.parentKeys(); len(keys) > 0 {
 		return &child{c, keys}, nil
@@ -199,9 +199,6 @@ func (p *program) sayLost(err error) {
 	p.voice.say(slog.LevelWarn, fmt.Sprintf("the coordinator cannot be reached: nothing starts until it is back (%v)", err))
 }
 
-// lostPolicies by the words of --coordinator-lost.
-var lostPolicies = map[string]runner.LostPolicy{"wait": runner.LostWait, "stop": runner.LostStop, "cancel": runner.LostCancel}
-
 // coordinatorFlag reads local or where to meet.
 func coordinatorFlag(to *string) *value {
 	return &value{kind: "WHERE", read: func(s string) error {
@@ -216,14 +213,7 @@ func coordinatorFlag(to *string) *value {
 }
 
 func lostFlag(to *runner.LostPolicy) *value {
-	return &value{kind: "WORD", text: "wait", words: []string{"wait", "stop", "cancel"}, read: func(s string) error {
-		policy, known := lostPolicies[s]
-		if !known {
-			return errors.New("want wait, stop or cancel")
-		}
-		*to = policy
-		return nil
-	}}
+	return wordFlag((*string)(to), string(runner.LostWait), string(runner.LostStop), string(runner.LostCancel))
 }
 
 // shardFlag reads i/n.

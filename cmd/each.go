@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +54,6 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	}
 	c.SetFlagErrorFunc(eachFlagError)
 	f := c.Flags()
-	f.SortFlags = false
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVar(&o.url, "url", "", "get this URL for each line; {} is the line")
 	f.StringVar(&o.method, "method", o.method, "the request's `METHOD`")
@@ -66,7 +64,7 @@ Nothing else is printed if all calls succeed. Exit codes are those of run.`,
 	f.Var(durationFlag(&o.Deadline, 1), "deadline", deadlineUsage)
 	o.addCoordinatorFlag(f)
 	o.addEndFlags(f)
-	f.BoolVarP(&o.nul, "null", "0", false, "lines end in NUL, as those of find -print0")
+	f.BoolVarP(&o.NUL, "null", "0", false, "lines end in NUL, as those of find -print0")
 	f.BoolVarP(&o.ordered, "keep-order", "k", false, "print in the order of the lines")
 	f.StringVarP(&o.output, "output", "o", "", "write a record a call to `FILE`; - is standard output")
 	f.BoolVar(&o.resume, "resume", false, "leave out the calls that are done in that file")
@@ -113,7 +111,7 @@ func (o *eachOptions) describe() error {
 		return err
 	}
 	var err error
-	o.document, err = json.Marshal(doc)
+	o.Document, err = json.Marshal(doc)
 	o.quiet, o.progress = !o.verbose, "none"
 	return err
 }
@@ -183,7 +181,7 @@ func readHeaders(lines []string) (map[string]string, error) {
 			return nil, errors.New("--header: want 'Name: value' (what was given is not shown, it may hold a secret)")
 		}
 		if _, doubled := headers[name]; doubled {
-			return nil, fmt.Errorf("--header: a second %s", cmp.Or(name, "name"))
+			return nil, fmt.Errorf("--header: a second %s", name)
 		}
 		headers[name] = value
 	}

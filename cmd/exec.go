@@ -42,14 +42,13 @@ failed.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.command = args
 			if err := o.describe(); err != nil {
-				return &own{err}
+				return &coded{err, exitOwn}
 			}
 			return run(c.Context(), o)
 		},
 	}
 	f := c.Flags()
-	f.SortFlags = false
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &own{flagError(c, err)} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &coded{flagError(c, err), exitOwn} })
 	f.SetInterspersed(false) // what follows the command is the command's
 	o.addCoordinatorFlag(f)
 	o.callOptions.addFlags(f)
@@ -64,7 +63,7 @@ func (o *execOptions) describe() (err error) {
 	switch {
 	case len(o.command) == 0:
 		return &hinted{errors.New("no command is named"), "agentlimit exec --host NAME --limit host/NAME=2 -- COMMAND"}
-	case o.coordinator == "" || o.coordinator == "local":
+	case o.Options.Coordinator == "" || o.Options.Coordinator == "local":
 		return &hinted{errors.New("no coordinator is shared: the limits would hold for this command alone"), "--coordinator folder shares them with the other processes of this machine"}
 	}
 	job := map[string]any{"id": "command", "exec": map[string]any{"argv": literal(o.command)}, "retry": map[string]any{"attempts": 1}}
@@ -72,7 +71,7 @@ func (o *execOptions) describe() (err error) {
 	if err := o.callOptions.describe(doc, job); err != nil {
 		return err
 	}
-	o.document, err = json.Marshal(doc)
+	o.Document, err = json.Marshal(doc)
 	return err
 }
 
@@ -84,36 +83,20 @@ func literal(command []string) (args []string) {
 	return args
 }
 
-// own is an error of exec itself, and not of the command.
-type own struct{ error }
-
-// Unwrap returns what happened.
-func (o *own) Unwrap() error { return o.error }
-
-// passed is the error of a command whose exit code is passed on, or that did not come
-// to have one.
-type passed struct {
-	code int
-	why  error // nil: the code says all
-}
-
-// Error says why.
-func (p *passed) Error() string { return p.why.Error() }
-
 // exec runs one command as soon as the limits allow.
 func (p *program) exec(ctx context.Context, o *execOptions) error {
 	p.voice.quiet = !o.verbose
-	spec, err := p.load(&o.loadOptions, false)
+	spec, err := p.load(&o.loadOptions)
 	if err != nil {
-		return &own{err}
+		return &coded{err, exitOwn}
 	}
 	defer spec.Close()
 	c, err := p.meet(ctx, o.runOptions)
 	switch {
 	case errors.As(err, new(*unmet)):
-		return &passed{exitDeferred, fmt.Errorf("not started: %w", err)}
+		return &coded{fmt.Errorf("not started: %w", err), exitDeferred}
 	case err != nil:
-		return &own{err}
+		return &coded{err, exitOwn}
 	}
 	defer c.Close()
 	soft, kill, by, release := p.takeSignals(ctx, func() {})
@@ -135,16 +118,16 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 		cfg.Paused = tell
 	}
 	if err := runner.Run(soft, cfg); err != nil {
-		return &own{err}
+		return &coded{err, exitOwn}
 	}
 	switch {
 	case command.Err != nil || command.State != nil:
 		code, err := codeOf(command)
-		return &passed{code, err}
+		return &coded{err, code}
 	case record.Record != nil && record.Deferred != nil:
-		return &passed{exitDeferred, fmt.Errorf("not started: %s", record.Deferred.Reason)}
+		return &coded{fmt.Errorf("not started: %s", record.Deferred.Reason), exitDeferred}
 	}
-	return &passed{exitSignal + int(by()), nil}
+	return &coded{nil, exitSignal + int(by())}
 }
 
 // onlyRecord is the sink of a run whose only record says if its job was deferred.

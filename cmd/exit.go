@@ -26,12 +26,18 @@ type hinted struct {
 	hint string
 }
 
+// coded is an error that has an exit code of its own.
+type coded struct {
+	error // nil: the command has said it all
+	code  int
+}
+
 // broken is the error of a command that began its work and could not go on.
-type broken struct{ error }
+func broken(err error) error { return &coded{err, exitBroken} }
 
 // Unwrap returns what happened.
 func (h *hinted) Unwrap() error { return h.error }
-func (b *broken) Unwrap() error { return b.error }
+func (c *coded) Unwrap() error  { return c.error }
 
 // unfinished is the error of a run that came to its end, though not by all jobs
 // having succeeded.
@@ -60,8 +66,8 @@ func (u *unfinished) code() int {
 // unsaid returns err, but nil if the summary of the run, or the command, has said it
 // all.
 func unsaid(err error) error {
-	var p *passed
-	if errors.As(err, new(*unfinished)) || errors.As(err, &p) && p.why == nil {
+	var c *coded
+	if errors.As(err, new(*unfinished)) || errors.As(err, &c) && c.error == nil {
 		return nil
 	}
 	return err
@@ -70,24 +76,21 @@ func unsaid(err error) error {
 // exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
 	var u *unfinished
-	var p *passed
+	var c *coded
+	isCoded := errors.As(err, &c)
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, new(*own)):
-		return exitOwn
-	case errors.As(err, &p):
-		return p.code
+	case isCoded && c.code != exitBroken:
+		return c.code
 	case errors.As(err, &u):
 		return u.code()
 	case errors.As(err, new(*limits.Conflict)), errors.As(err, new(*heldByParent)):
 		return exitUsage
-	case errors.As(err, new(*broken)):
-		return exitBroken
+	case isCoded:
+		return c.code
 	case errors.Is(err, results.ErrInUse):
 		return exitInUse
-	case errors.As(err, new(*disproved)):
-		return exitFailed
 	}
 	return exitUsage
 }

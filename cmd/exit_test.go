@@ -31,7 +31,7 @@ func TestExitCode(t *testing.T) {
 		{"a signal beats both", ended(syscall.SIGINT, 75, counts{results.Failed: 1, results.Deferred: 1}), 130},
 		{"SIGTERM", ended(syscall.SIGTERM, 75, nil), 143},
 		{"SIGHUP", ended(syscall.SIGHUP, 75, nil), 129},
-		{"it could not go on", fmt.Errorf("run: %w", &broken{errors.New("disk full")}), 3},
+		{"it could not go on", fmt.Errorf("run: %w", broken(errors.New("disk full"))), 3},
 		{"the file is in use", &hinted{fmt.Errorf("results: %w", results.ErrInUse), "wait"}, 4},
 		{"anything else came before the first job", errors.New("bad file"), 2},
 	} {

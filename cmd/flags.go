@@ -188,9 +188,10 @@ func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error 
 	return errors.Join(bad...)
 }
 
-// complete has shells offer the words of c's flags, and files for those that are
-// plain strings: each of them names one.
+// complete has c's flags told in their order, and shells offer their words, and files
+// for those that are plain strings: each of them names one.
 func complete(c *cobra.Command) {
+	c.Flags().SortFlags = false
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		directive := cobra.ShellCompDirectiveDefault
 		var words []string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"agentlimit/jobspec"
 	"agentlimit/runner"
 )
 
@@ -27,8 +28,8 @@ func parse(t *testing.T, args ...string) (*runOptions, error) {
 func TestRunFlags(t *testing.T) {
 	standard := func(change func(*runOptions)) *runOptions {
 		o := &runOptions{
-			loadOptions: loadOptions{files: []string{"jobs.yaml"}, vars: map[string]string{}},
-			Config:      runner.Config{Grace: 8 * time.Second, Queue: 10_000}, progress: "auto", logFormat: "text", deferredExit: 75,
+			loadOptions: loadOptions{Options: jobspec.Options{Files: []string{"jobs.yaml"}, Vars: map[string]string{}}},
+			Config:      runner.Config{Grace: 8 * time.Second, Queue: 10_000, Lost: runner.LostWait}, progress: "auto", logFormat: "text", deferredExit: 75,
 		}
 		change(o)
 		return o
@@ -38,12 +39,12 @@ func TestRunFlags(t *testing.T) {
 		want       *runOptions
 	}{
 		{"the defaults", "jobs.yaml", standard(func(*runOptions) {})},
-		{"several files, and flags behind them", "a.yaml - -o x", standard(func(o *runOptions) { o.files, o.output = []string{"a.yaml", "-"}, "x" })},
-		{"a var holds whatever is behind the first =", "--var a=b=c --var d= jobs.yaml", standard(func(o *runOptions) { o.vars = map[string]string{"a": "b=c", "d": ""} })},
+		{"several files, and flags behind them", "a.yaml - -o x", standard(func(o *runOptions) { o.Files, o.output = []string{"a.yaml", "-"}, "x" })},
+		{"a var holds whatever is behind the first =", "--var a=b=c --var d= jobs.yaml", standard(func(o *runOptions) { o.Vars = map[string]string{"a": "b=c", "d": ""} })},
 		{"durations may have days", "--deadline 1d12h --grace 0s jobs.yaml", standard(func(o *runOptions) { o.Deadline, o.Grace = 36*time.Hour, 0 })},
 		{"short names", "-qj4 -o- jobs.yaml", standard(func(o *runOptions) { o.quiet, o.Global, o.output = true, 4, "-" })},
 		{"all the rest", "-v --overwrite --queue 7 --format jsonl --progress plain --deferred-exit 0 jobs.yaml", standard(func(o *runOptions) {
-			o.verbose, o.overwrite, o.Queue, o.format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
+			o.verbose, o.overwrite, o.Queue, o.Format, o.progress, o.deferredExit = true, true, 7, "jsonl", "plain", 0
 		})},
 		{"going on, unknown ones too", "--resume --retry-unknown jobs.yaml", standard(func(o *runOptions) { o.resume, o.RetryUnknown = true, true })},
 		{"several choices", "--only id=a* --only host= jobs.yaml", standard(func(o *runOptions) { o.only = []choice{{"id", "a*"}, {"host", ""}} })},

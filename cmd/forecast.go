@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,11 +40,11 @@ func (o *planOptions) describe(f *plan.Forecast, began limits.Time, total int64,
 // describeBinding tells which limit binds, and what more of it would gain.
 func describeBinding(f *plan.Forecast) string {
 	b := f.Binding
-	text := fmt.Sprintf("%s: %s, busy %.0f%% of the time", b.Key, allowed(b.Limit, b.ByRate), 100*b.Busy.Seconds()/f.Took.Seconds())
+	text := fmt.Sprintf("%s: %s, busy %.0f%% of the time", b.Key, limitInNumbers(b.Limit, b.ByRate), 100*b.Busy.Seconds()/f.Took.Seconds())
 	if b.Then == nil {
 		return text
 	}
-	more := allowed(b.Raised, b.ByRate)
+	more := limitInNumbers(b.Raised, b.ByRate).String()
 	if b.ByRate {
 		more = "a tenth more, " + more + ","
 	}
@@ -52,14 +53,6 @@ func describeBinding(f *plan.Forecast) string {
 		text += fmt.Sprintf(" and %d deferred", then)
 	}
 	return text
-}
-
-// allowed spells the concurrency of a limit, or its rate.
-func allowed(l limits.Limit, rate bool) string {
-	if rate {
-		return l.Rate.String()
-	}
-	return fmt.Sprintf("%d at once", l.Concurrency)
 }
 
 // forecastAccount is a forecast in numbers.
@@ -95,6 +88,11 @@ func limitInNumbers(l limits.Limit, rate bool) limitAccount {
 		return limitAccount{Rate: l.Rate.String()}
 	}
 	return limitAccount{Concurrency: l.Concurrency}
+}
+
+// String spells it.
+func (l limitAccount) String() string {
+	return cmp.Or(l.Rate, fmt.Sprintf("%d at once", l.Concurrency))
 }
 
 // raisedAccount is what more of the limit would make of the run.

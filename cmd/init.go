@@ -53,7 +53,6 @@ With --from-csv it has a job for each row of a file, whose columns stand in
 		},
 	}
 	f := c.Flags()
-	f.SortFlags = false
 	f.BoolVar(&o.fromCurl, "from-curl", false, "from curl command lines on standard input")
 	f.StringVar(&o.fromCSV, "from-csv", "", "from the rows of `FILE`, with --url")
 	f.Var(&value{kind: "TEMPLATE", read: func(s string) error { o.url = s; return nil }}, "url", "what is got of each row; {COLUMN} is its field")
@@ -72,15 +71,13 @@ func (p *program) initFile(o *initOptions) error {
 	case o.url != "":
 		return &hinted{errors.New("--url is without --from-csv"), "--from-csv FILE --url 'https://example.com/{COLUMN}'"}
 	}
-	if err := p.writeNew(o.file, starter); err != nil || o.file == stdout {
-		return err
-	}
-	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written; agentlimit run %[1]s runs it", o.file))
-	return nil
+	return p.writeNew(o.file, starter, runsIt(o.file))
 }
 
-// writeNew writes a job file where there is none.
-func (p *program) writeNew(file, text string) error {
+func runsIt(file string) string { return fmt.Sprintf("; agentlimit run %s runs it", file) }
+
+// writeNew writes a job file where there is none, and says so, and more about it.
+func (p *program) writeNew(file, text, more string) error {
 	if file == stdout {
 		return p.print(text)
 	}
@@ -100,5 +97,6 @@ func (p *program) writeNew(file, text string) error {
 	case err != nil:
 		return fmt.Errorf("write %q: %w", file, pathless(err))
 	}
+	p.voice.say(slog.LevelInfo, file+" is written"+more)
 	return nil
 }

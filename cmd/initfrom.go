@@ -38,10 +38,9 @@ func (p *program) initFromCurl(o *initOptions) error {
 	if made.Jobs == 0 {
 		return &hinted{errors.New("no job could be made of standard input"), "agentlimit init --from-curl jobs.yaml <calls.sh"}
 	}
-	if err := p.writeNew(o.file, made.Text); err != nil || o.file == stdout {
+	if err := p.writeNew(o.file, made.Text, ", with "+many(int64(made.Jobs), "job")); err != nil || o.file == stdout {
 		return err
 	}
-	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written, with %s", o.file, many(int64(made.Jobs), "job")))
 	for _, s := range made.Secrets {
 		p.voice.say(slog.LevelInfo, fmt.Sprintf("set the variable %s: %s", s.Name, printable(s.What)))
 	}
@@ -89,11 +88,7 @@ func (p *program) initFromCSV(o *initOptions) error {
 		return err
 	}
 	spec.Close()
-	if err := p.writeNew(o.file, rowsFile(o.beside(o.fromCSV), url, used)); err != nil || o.file == stdout {
-		return err
-	}
-	p.voice.say(slog.LevelInfo, fmt.Sprintf("%s is written, with %s; agentlimit run %[1]s runs it", o.file, many(spec.Jobs, "job")))
-	return nil
+	return p.writeNew(o.file, rowsFile(o.beside(o.fromCSV), url, used), ", with "+many(spec.Jobs, "job")+runsIt(o.file))
 }
 
 // braces matches a place for a column, and a reference, which stays as it is.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentlimit/jobspec"
 	"agentlimit/runner"
+	"agentlimit/runner/call"
 	"agentlimit/runner/results"
 )
 
@@ -31,6 +34,32 @@ type output struct {
 	file     *results.File     // nil: standard output
 	inflight *results.Inflight // nil: it is no file that could be gone on with
 	past     *runner.Past      // nil: it starts anew
+	// begin takes away what an earlier run left, once, when something begins to
+	// happen: a run that is refused leaves it as it was. It may be called by any
+	// goroutine.
+	begin func() error
+}
+
+// Append writes records.
+func (o *output) Append(records ...*results.Record) error {
+	if err := o.begin(); err != nil {
+		return err
+	}
+	return o.Sink.Append(records...)
+}
+
+// Call makes a call.
+func (c *firstCall) Call(ctx context.Context, a call.Attempt) call.Outcome {
+	if err := c.out.begin(); err != nil {
+		return call.Outcome{Kind: call.Broken, Error: &results.Error{Kind: "results", Message: err.Error()}}
+	}
+	return c.Caller.Call(ctx, a)
+}
+
+// firstCall begins the output before the first call.
+type firstCall struct {
+	call.Caller
+	out *output
 }
 
 // close lets the file go. After a clean end every job has its record, so nothing
@@ -41,7 +70,7 @@ func (o *output) close(clean bool) error {
 	}
 	var failed error
 	if clean && o.inflight != nil {
-		if failed = o.file.Sync(); failed == nil {
+		if failed = cmp.Or(o.begin(), o.file.Sync()); failed == nil {
 			failed = o.inflight.Clear()
 		}
 	}
@@ -56,9 +85,9 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 	}
 	switch path {
 	case stdout:
-		return &output{Sink: results.NewWriter(s.stdout)}, nil
+		return &output{Sink: results.NewWriter(s.stdout), begin: nothing}, nil
 	case "":
-		return &output{Sink: nowhere{}}, nil
+		return &output{Sink: nowhere{}, begin: nothing}, nil
 	}
 	mode := results.Create
 	switch {
@@ -81,7 +110,7 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 	if f.Torn > 0 {
 		s.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: the last record was cut off in the middle: its %d bytes are taken away", path, f.Torn), "torn_bytes", f.Torn)
 	}
-	out := &output{Sink: f, file: f}
+	out := &output{Sink: f, file: f, begin: nothing}
 	if err := s.takeUp(ctx, out, path, mode, there); err != nil {
 		f.Close() // nothing was written, or the error is known
 		return nil, err
@@ -107,11 +136,17 @@ func (s *session) takeUp(ctx context.Context, out *output, path string, mode res
 			return &hinted{fmt.Errorf("results file %q: %w", path, err), "--overwrite starts it anew, -o names another"}
 		}
 		if err := s.settle(out, sent); err != nil {
-			return &broken{err}
+			return broken(err)
 		}
+	}
+	if mode == results.Overwrite {
+		out.begin = sync.OnceValue(func() error { return cmp.Or(out.inflight.Clear(), out.file.Empty()) })
+		return nil
 	}
 	return out.inflight.Clear()
 }
+
+func nothing() error { return nil }
 
 // settle gives a record to each job that was sent and has none, because its run
 // was killed: nobody knows what became of it.
@@ -196,12 +231,12 @@ func (nowhere) Append(...*results.Record) error { return nil }
 func (o *runOptions) results() (string, error) {
 	path := o.output
 	switch {
-	case path == stdout, path == "" && o.document != nil:
+	case path == stdout, path == "" && o.Document != nil:
 		return path, nil
-	case path == "" && slices.Contains(o.files, stdin):
+	case path == "" && slices.Contains(o.Files, stdin):
 		return "", &hinted{errors.New("no results file is named"), "with jobs from standard input, -o FILE is needed (or -o - for standard output)"}
 	case path == "":
-		base, _ := jobspec.PackedName(filepath.Base(o.files[0]))
+		base, _ := jobspec.PackedName(filepath.Base(o.Files[0]))
 		path = strings.TrimSuffix(base, filepath.Ext(base)) + ".results.jsonl"
 	}
 	if inner, packed := jobspec.PackedName(path); packed {
@@ -215,7 +250,7 @@ func (o *runOptions) results() (string, error) {
 
 // inputs are the files that jobs are read from.
 func (o *loadOptions) inputs() []string {
-	files := slices.Concat(o.files, o.read)
+	files := slices.Concat(o.Files, o.read)
 	if slices.Contains(files, stdin) {
 		files = append(files, stdinFile)
 	}

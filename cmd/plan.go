@@ -90,7 +90,7 @@ func (p *program) plan(o *planOptions) error {
 	if err := p.measure(o); err != nil {
 		return err
 	}
-	spec, err := p.load(&o.loadOptions, false)
+	spec, err := p.load(&o.loadOptions)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (p *program) plan(o *planOptions) error {
 	}
 	f, err := plan.Make(o.Config, began, o.durations.Of)
 	if err = closeRecords(err); err != nil {
-		return &broken{err}
+		return broken(err)
 	}
 	if o.as == "json" {
 		text, err := json.MarshalIndent(o.inNumbers(f, began), "", "  ")
@@ -124,28 +124,22 @@ func (p *program) plan(o *planOptions) error {
 
 // forecastPage prints the page that report would make of the records.
 func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, closeRecords func(error) error) error {
-	limitOf := func(key limits.Key) limits.Limit {
-		if key == (limits.Key{}) {
-			return limits.Limit{Concurrency: int64(o.Global)}
-		}
-		return o.Limits(key)
-	}
 	records := func(yield func(results.Record, error) bool) {
 		seen.each = func(r *results.Record) { yield(*r, nil) }
 		if _, err := plan.Make(o.Config, began, o.durations.Of); err != nil {
 			yield(results.Record{}, err)
 		}
 	}
-	r, err := report.New(records, report.Options{Title: titleOf(o.files), Forecast: true, Limits: limitOf})
+	r, err := report.New(records, report.Options{Title: titleOf(o.Files), Forecast: true, Limits: capped(o.Global, o.Limits)})
 	if err = closeRecords(err); err != nil {
-		return &broken{err}
+		return broken(err)
 	}
 	return r.HTML(breaking{p.stdout, "write to standard output"})
 }
 
 // measure learns how long calls took.
 func (p *program) measure(o *planOptions) error {
-	if slices.Contains(o.from, stdin) && slices.Contains(o.files, stdin) {
+	if slices.Contains(o.from, stdin) && slices.Contains(o.Files, stdin) {
 		return errors.New("standard input cannot be the jobs and --from")
 	}
 	o.durations.Seed = uint64(cmp.Or(o.seed, 1+rand.IntN(1e9)))

@@ -33,16 +33,17 @@ type printer struct {
 	stdout, stderr io.Writer
 	ordered        bool // in the order of the source
 
-	mu      sync.Mutex // guards what follows
-	outputs map[string]*outputs
-	order   []string   // ids that were handed out and are not printed
-	folder  *call.Temp // for what is long; nil: none yet
+	mu      sync.Mutex          // guards what follows
+	outputs map[string]*outputs // of jobs that have not ended, by id
+	order   []*outputs          // that are not printed, if they are printed in order
+	folder  *call.Temp          // for what is long; nil: none yet
 }
 
 // outputs is what the last attempt of a job wrote.
 type outputs struct {
 	stdout, stderr spool
-	ended          bool
+	ended          bool // all is written
+	forgotten      bool // it is not printed
 }
 
 // around puts the printer around a run.
@@ -55,11 +56,12 @@ func (p *printer) around(cfg *runner.Config) {
 func (p *printer) Next() (*jobspec.Job, error) {
 	j, err := p.Source.Next()
 	if err == nil {
+		out := &outputs{stdout: spool{printer: p}, stderr: spool{printer: p}}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.outputs[j.ID] = &outputs{stdout: spool{printer: p}, stderr: spool{printer: p}}
+		p.outputs[j.ID] = out
 		if p.ordered {
-			p.order = append(p.order, j.ID)
+			p.order = append(p.order, out)
 		}
 	}
 	return j, err
@@ -69,6 +71,7 @@ func (p *printer) Next() (*jobspec.Job, error) {
 func (p *printer) forget(j *jobspec.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.outputs[j.ID].forgotten = true
 	delete(p.outputs, j.ID)
 }
 
@@ -94,16 +97,19 @@ func (p *printer) Append(records ...*results.Record) error {
 
 // ended prints what a job wrote, and what waited for it.
 func (p *printer) ended(id string) error {
-	if !p.ordered {
-		return p.print(id)
-	}
 	p.mu.Lock()
-	if out := p.outputs[id]; out != nil {
-		out.ended = true
-		out.stdout.end()
-		out.stderr.end()
-	}
+	out := p.outputs[id]
+	delete(p.outputs, id)
 	p.mu.Unlock()
+	switch {
+	case out == nil: // a line that was no job
+		return nil
+	case !p.ordered:
+		return p.print(out)
+	}
+	out.stdout.end()
+	out.stderr.end()
+	out.ended = true
 	return p.printFirst(false)
 }
 
@@ -111,51 +117,24 @@ func (p *printer) ended(id string) error {
 // complete; with all, it leaves those out and goes on.
 func (p *printer) printFirst(all bool) error {
 	for {
-		id, ok := p.first(all)
-		if !ok {
+		p.mu.Lock()
+		if len(p.order) == 0 || !p.order[0].ended && !p.order[0].forgotten && !all {
+			p.mu.Unlock()
 			return nil
 		}
-		if err := p.print(id); err != nil {
-			return err
-		}
-	}
-}
-
-// flush prints what still waits when a run was stopped.
-func (p *printer) flush() error {
-	if err := p.printFirst(true); err != nil {
-		return &broken{err}
-	}
-	return nil
-}
-
-// first takes the first id whose output is complete off the order.
-func (p *printer) first(all bool) (id string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.order) > 0 {
-		id = p.order[0]
-		out := p.outputs[id]
-		if out != nil && !out.ended && !all {
-			return "", false
-		}
+		out := p.order[0]
 		p.order = p.order[1:]
-		if out != nil && out.ended {
-			return id, true
+		p.mu.Unlock()
+		if out.ended {
+			if err := p.print(out); err != nil {
+				return err
+			}
 		}
 	}
-	return "", false
 }
 
 // print prints what one job wrote.
-func (p *printer) print(id string) error {
-	p.mu.Lock()
-	out := p.outputs[id]
-	delete(p.outputs, id)
-	p.mu.Unlock()
-	if out == nil {
-		return nil // a line that was no job
-	}
+func (p *printer) print(out *outputs) error {
 	if err := out.stderr.writeTo(p.stderr); err != nil {
 		return fmt.Errorf("write to standard error: %w", pathless(err))
 	}

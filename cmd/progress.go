@@ -16,6 +16,8 @@ import (
 
 	"agentlimit/limits"
 	"agentlimit/runner"
+	"agentlimit/runner/report"
+	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
 )
 
@@ -102,7 +104,7 @@ func (v *voice) drawLine(sum runner.Summary, total int64, since time.Duration) {
 // waitsFor names the key that a job waits for, and the cause if it is not the
 // key's permits.
 func waitsFor(w schedule.Wait) string {
-	switch cause := causeNames[w.Cause]; {
+	switch cause := results.Causes[w.Cause]; {
 	case w.Key == (limits.Key{}):
 		return cause
 	case w.Cause == schedule.Rate, w.Cause == schedule.Pause:
@@ -179,9 +181,9 @@ func progressParts(sum runner.Summary, total int64, since time.Duration) []strin
 	}
 	if len(sum.Keys) > 0 {
 		k := busiest(sum.Keys)
-		parts = append(parts, ofCap(k.UnderWay, k)+" on "+printable(k.Key.String()))
+		parts = append(parts, report.OfCap(k.UnderWay, k.Limit.Concurrency)+" on "+printable(k.Key.String()))
 	}
-	parts = append(parts, tally(sum, statuses[1:])...)
+	parts = append(parts, tally(sum, results.Statuses[1:])...)
 	return append(parts, brief(since.Round(time.Second)), fmt.Sprintf("%d under way", sum.UnderWay), fmt.Sprintf("%d waiting", sum.Waiting))
 }
 
@@ -205,12 +207,4 @@ func busiest(keys []runner.KeyStats) runner.KeyStats {
 	return slices.MaxFunc(keys, func(a, b runner.KeyStats) int {
 		return cmp.Or(cmp.Compare(taken(a), taken(b)), cmp.Compare(a.Started, b.Started))
 	})
-}
-
-// ofCap spells a number of attempts on a key: "4/4", or "3" without a cap.
-func ofCap(n int64, k runner.KeyStats) string {
-	if k.Limit.Concurrency > 0 {
-		return fmt.Sprintf("%d/%d", n, k.Limit.Concurrency)
-	}
-	return fmt.Sprint(n)
 }

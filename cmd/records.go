@@ -40,29 +40,33 @@ func (o *recordOptions) onResults(c *cobra.Command) {
 				return fmt.Errorf("results file %q: it is named twice", name)
 			}
 		}
-		if o.results = args; slices.Contains(args, stdin) && slices.Contains(o.jobs.files, stdin) {
+		if o.results = args; slices.Contains(args, stdin) && slices.Contains(o.jobs.Files, stdin) {
 			return errors.New("standard input cannot be the results and the jobs")
 		}
 		return nil
 	}
 	c.ValidArgsFunction = cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt)
 	f := c.Flags()
-	f.SortFlags = false
-	o.jobs.piped = true // the run may have had them from a pipe
-	o.jobs.vars = make(map[string]string)
-	f.StringArrayVar(&o.jobs.files, "jobs", nil, "the job `FILE` with the limits; may be repeated")
-	f.Var(variableFlag(o.jobs.vars), "var", "what ${var:NAME} stands for in it; may be repeated")
+	o.jobs.Piped = true // the run may have had them from a pipe
+	o.jobs.Vars = make(map[string]string)
+	f.StringArrayVar(&o.jobs.Files, "jobs", nil, "the job `FILE` with the limits; may be repeated")
+	f.Var(variableFlag(o.jobs.Vars), "var", "what ${var:NAME} stands for in it; may be repeated")
 	f.VarP(countFlag(&o.global, 1, 1<<20), "concurrency", "j", "most calls at once that a run was told to have (default as the job files say, else 16)")
 }
 
 // limitOf returns what keys are allowed by the job files; for the zero key what one
 // run is.
 func (o *recordOptions) limitOf(spec *jobspec.Spec) func(limits.Key) limits.Limit {
+	return capped(cmp.Or(o.global, spec.Global, defaultGlobal), spec.Limits.For)
+}
+
+// capped is limitOf with a limit for the zero key: a global cap.
+func capped(global int, limitOf func(limits.Key) limits.Limit) func(limits.Key) limits.Limit {
 	return func(key limits.Key) limits.Limit {
 		if key == (limits.Key{}) {
-			return limits.Limit{Concurrency: int64(cmp.Or(o.global, spec.Global, defaultGlobal))}
+			return limits.Limit{Concurrency: int64(global)}
 		}
-		return spec.Limits.For(key)
+		return limitOf(key)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"agentlimit/runner"
 	"agentlimit/runner/report"
 	"agentlimit/runner/results"
-	"agentlimit/runner/schedule"
 )
 
 // shownHosts is how many hosts the table tells the times of, the most used ones.
@@ -58,8 +57,8 @@ func (p *program) report(o *reportOptions) error {
 		return &hinted{errors.New("--format openai-batch reads results twice"), "name their file"}
 	}
 	about := report.Options{Title: titleOf(o.results)}
-	if len(o.jobs.files) > 0 {
-		spec, err := p.load(&o.jobs, false)
+	if len(o.jobs.Files) > 0 {
+		spec, err := p.load(&o.jobs)
 		if err != nil {
 			return err
 		}
@@ -78,7 +77,7 @@ func (p *program) report(o *reportOptions) error {
 	}
 	err = o.write(breaking{file, fmt.Sprintf("output %q", o.output)}, p, about)
 	if closed := file.close(err); err == nil && closed != nil {
-		return &broken{fmt.Errorf("output %q: %w", o.output, closed)}
+		return broken(fmt.Errorf("output %q: %w", o.output, closed))
 	}
 	return err
 }
@@ -115,7 +114,7 @@ type breaking struct {
 func (b breaking) Write(data []byte) (int, error) {
 	n, err := b.Writer.Write(data)
 	if err != nil {
-		err = &broken{fmt.Errorf("%s: %w", b.doing, pathless(err))}
+		err = broken(fmt.Errorf("%s: %w", b.doing, pathless(err)))
 	}
 	return n, err
 }
@@ -140,7 +139,7 @@ func reportTable(r *report.Report) string {
 		if k.Key.Kind == limits.Global { // what a run does not show either
 			continue
 		}
-		sum.Keys = append(sum.Keys, runner.KeyStats{Key: k.Key, Limit: k.Limit, Started: k.Started, Peak: k.Peak, Held: k.Held, Spent: k.Spent, Waited: waitsOf(k.Waited)})
+		sum.Keys = append(sum.Keys, runner.KeyStats{Key: k.Key, Limit: k.Limit, Started: k.Started, Peak: k.Peak, Held: k.Held, Spent: k.Spent, Waited: k.Waited})
 	}
 	if r.Jobs == 0 {
 		return "no records\n"
@@ -149,28 +148,16 @@ func reportTable(r *report.Report) string {
 	return strings.TrimPrefix(text, "agentlimit: ") + hostTable(r.Hosts)
 }
 
-// waitsOf turns what records say into what a run counts.
-func waitsOf(w results.Waits) (list runner.Waits) {
-	for cause, ms := range map[schedule.Cause]float64{
-		schedule.Global: w.Global, schedule.Host: w.Host, schedule.Account: w.Account, schedule.Pool: w.Pool,
-		schedule.Rate: w.Rate, schedule.Pause: w.Pause, schedule.Backoff: w.Backoff, schedule.NotBefore: w.NotBefore,
-	} {
-		list[cause] = time.Duration(ms * 1e6)
-	}
-	return list
-}
-
 // hostTable has a line for each host: how long its attempts took.
 func hostTable(hosts []*report.Latency) string {
 	if len(hosts) == 0 {
 		return ""
 	}
 	slices.SortStableFunc(hosts, func(a, b *report.Latency) int { return cmp.Compare(b.Attempts, a.Attempts) })
-	ms := func(ms float64) string { return brief(time.Duration(ms * 1e6)) }
 	return aligned(func(w io.Writer) {
 		fmt.Fprintln(w, "  attempts on\t\thalf took\t90%\t99%\tlongest")
 		for _, l := range hosts[:min(len(hosts), shownHosts)] {
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\t%s\n", cut(printable(cmp.Or(l.Host, "no host")), keyWidth), l.Attempts, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.Max))
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\t%s\t%s\n", cut(printable(cmp.Or(l.Host, "no host")), keyWidth), l.Attempts, briefMS(l.P50), briefMS(l.P90), briefMS(l.P99), briefMS(l.Max))
 		}
 		if more := len(hosts) - shownHosts; more > 0 {
 			fmt.Fprintf(w, "  and %s\n", many(int64(more), "more host"))

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentlimit/jobspec"
-	"agentlimit/limits"
 	"agentlimit/runner"
 )
 
@@ -32,61 +31,50 @@ const (
 
 // loadOptions say how job files are read.
 type loadOptions struct {
-	files  []string
-	format string
-	asks   jobspec.Requests // of the formats of other programs
-	header []string         // of their requests
-	vars   map[string]string
-	read   []string // all files that were read, once they are known
-
-	coordinator string       // empty: as the files say
-	shard       limits.Shard // zero: all jobs
-	meeting     meeting      // of a shared one, once it is known
-
-	document []byte // what the command line says instead of files; nil: nothing
-	nul      bool   // lines of standard input end in NUL
-	inOrder  bool   // jobs come as the files have them
-	piped    bool   // a bad line of a file need not keep all from being read
+	jobspec.Options          // what the command line says of them
+	header          []string // of the requests of other programs' formats
+	read            []string // all files that were read, once they are known
+	meeting         meeting  // of a shared coordinator, once it is known
 }
 
 // addFlags adds the flags of job files; format is the name of the one that says how
 // they are written.
 func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
-	o.vars = make(map[string]string)
+	o.Vars = make(map[string]string)
 	o.addFormatFlags(f, format)
-	f.Var(variableFlag(o.vars), "var", "what ${var:NAME} stands for; may be repeated")
-	f.Var(shardFlag(&o.shard), "shard", "only the jobs of one of several shards, such as 1/4, and its part of each limit that nobody shares")
+	f.Var(variableFlag(o.Vars), "var", "what ${var:NAME} stands for; may be repeated")
+	f.Var(shardFlag(&o.Shard), "shard", "only the jobs of one of several shards, such as 1/4, and its part of each limit that nobody shares")
 	o.addCoordinatorFlag(f)
 }
 
 // addFormatFlags adds those that say how job files are written.
 func (o *loadOptions) addFormatFlags(f *pflag.FlagSet, format string) {
-	f.Var(wordFlag(&o.format, "yaml", "json", "jsonl", jobspec.OpenAIBatch, jobspec.Vegeta), format, "yaml, json or jsonl: what standard input is, and what has no known ending; openai-batch or vegeta: what is no YAML")
-	f.Var(&value{kind: "URL", read: func(s string) error { o.asks.BaseURL = s; return nil }}, "base-url", "what the paths of an openai-batch are behind, such as https://api.example.com")
+	f.Var(wordFlag(&o.Format, "yaml", "json", "jsonl", jobspec.OpenAIBatch, jobspec.Vegeta), format, "yaml, json or jsonl: what standard input is, and what has no known ending; openai-batch or vegeta: what is no YAML")
+	f.Var(&value{kind: "URL", read: func(s string) error { o.Requests.BaseURL = s; return nil }}, "base-url", "what the paths of an openai-batch are behind, such as https://api.example.com")
 	f.StringArrayVar(&o.header, "header", nil, "a `HEADER` of each request of such a format, 'Name: value'; may be repeated; ${env:NAME} is a variable")
-	f.Var(&value{kind: "POOL", read: func(s string) error { o.asks.TokenPool = s; return nil }}, "token-pool", "the pool that the tokens of an openai-batch are from: a quarter of its bytes of text, and max_tokens")
-	f.Var(&value{kind: "FIELD", read: func(s string) error { o.asks.CostField = s; return nil }}, "cost-field", "the field of a line or its body that says the tokens")
+	f.Var(&value{kind: "POOL", read: func(s string) error { o.Requests.TokenPool = s; return nil }}, "token-pool", "the pool that the tokens of an openai-batch are from: a quarter of its bytes of text, and max_tokens")
+	f.Var(&value{kind: "FIELD", read: func(s string) error { o.Requests.CostField = s; return nil }}, "cost-field", "the field of a line or its body that says the tokens")
 }
 
 // checkFormat refuses what does not go with the format, and reads the headers.
 func (o *loadOptions) checkFormat() (err error) {
-	batch := o.format == jobspec.OpenAIBatch
+	batch := o.Format == jobspec.OpenAIBatch
 	switch {
-	case batch && o.asks.BaseURL == "":
+	case batch && o.Requests.BaseURL == "":
 		return &hinted{errors.New("the format openai-batch is without --base-url"), "--base-url https://api.example.com stands in front of each url"}
-	case !batch && (o.asks.BaseURL != "" || o.asks.TokenPool != "" || o.asks.CostField != ""):
+	case !batch && (o.Requests.BaseURL != "" || o.Requests.TokenPool != "" || o.Requests.CostField != ""):
 		return &hinted{errors.New("--base-url, --token-pool and --cost-field are for the format openai-batch"), "leave them out"}
-	case o.asks.CostField != "" && o.asks.TokenPool == "":
+	case o.Requests.CostField != "" && o.Requests.TokenPool == "":
 		return &hinted{errors.New("--cost-field is without --token-pool"), "--token-pool names the pool that the tokens are taken from"}
-	case len(o.header) > 0 && !batch && o.format != jobspec.Vegeta:
+	case len(o.header) > 0 && !batch && o.Format != jobspec.Vegeta:
 		return &hinted{errors.New("--header is for the formats openai-batch and vegeta"), "jobs have headers of their own; defaults: {http: {headers: …}} are for all"}
 	}
-	o.asks.Headers, err = readHeaders(o.header)
+	o.Requests.Headers, err = readHeaders(o.header)
 	return err
 }
 
 func (o *loadOptions) addCoordinatorFlag(f *pflag.FlagSet) {
-	f.Var(coordinatorFlag(&o.coordinator), "coordinator", "who keeps the limits: local (this process), folder, folder:PATH or a redis:// URL (default as the file says)")
+	f.Var(coordinatorFlag(&o.Options.Coordinator), "coordinator", "who keeps the limits: local (this process), folder, folder:PATH or a redis:// URL (default as the file says)")
 }
 
 // onFiles makes c a command that is about job files: some must be named, and
@@ -96,16 +84,14 @@ func (o *loadOptions) onFiles(c *cobra.Command) {
 		if len(args) == 0 {
 			return &hinted{errors.New("no job file is named"), c.CommandPath() + " jobs.yaml, or - for standard input"}
 		}
-		o.files = args
+		o.Files = args
 		return nil
 	}
 	c.ValidArgsFunction = cobra.FixedCompletions([]string{"yaml", "yml", "json", "jsonl", "ndjson"}, cobra.ShellCompDirectiveFilterFileExt)
-	c.Flags().SortFlags = false
 }
 
 // load reads and checks the job files, and says what works but may not be meant.
-// If written is set, each job is kept as it was written.
-func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
+func (p *program) load(o *loadOptions) (*jobspec.Spec, error) {
 	if err := o.checkFormat(); err != nil {
 		return nil, err
 	}
@@ -113,11 +99,8 @@ func (p *program) load(o *loadOptions, written bool) (*jobspec.Spec, error) {
 	// no pointers, so it costs little to collect garbage early. The ids go then; a long
 	// index stays.
 	percent := debug.SetGCPercent(earlyGC)
-	spec, err := jobspec.Load(jobspec.Options{
-		Files: o.files, Format: o.format, Requests: o.asks, Vars: o.vars, Stdin: p.stdin, Written: written,
-		Document: o.document, NUL: o.nul, Piped: o.piped, InOrder: o.inOrder,
-		Coordinator: o.coordinator, Shard: o.shard,
-	})
+	o.Stdin = p.stdin
+	spec, err := jobspec.Load(o.Options)
 	runtime.GC()
 	if err != nil || spec.Jobs < manyJobs {
 		debug.SetGCPercent(percent)
@@ -159,7 +142,7 @@ type runOptions struct {
 
 func newRunOptions() *runOptions {
 	o := &runOptions{progress: "auto", logFormat: "text", deferredExit: exitDeferred}
-	o.Grace, o.Queue = 8*time.Second, 10_000
+	o.Grace, o.Queue, o.Lost = 8*time.Second, 10_000, runner.LostWait
 	return o
 }
 

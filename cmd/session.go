@@ -85,17 +85,17 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	s.Global = s.globalCap(s.Global, spec)
 	s.Limits = spec.Limits.For
-	s.watch.Sink, s.watch.byLine, s.Records = out, s.document != nil, &s.watch
+	s.watch.Sink, s.watch.byLine, s.Records = out, s.Document != nil, &s.watch
 	s.watch.hide = call.HideURLs(s.hideQuery)
 	if s.verbose {
 		s.watch.each = s.sayRecord
 	}
 	client := call.New(call.Config{Concurrency: s.Global, Grace: min(killAfter, max(1, s.Grace)), HideQuery: s.hideQuery, Keep: s.ownFiles(), Coordinator: s.meeting.id(), Held: s.meeting.parentKeys()})
 	defer client.Close()
-	s.Caller = client
+	s.Caller = &firstCall{client, out}
 	closeDeferred, err := s.openDeferred(spec)
 	if err != nil {
-		return errors.Join(err, out.close(true))
+		return errors.Join(err, out.close(false))
 	}
 	s.choose(spec, out.past)
 	if s.printed != nil {
@@ -104,11 +104,13 @@ func (s *session) checkAndRun(ctx context.Context) error {
 	}
 	err = s.runJobs(ctx, out.inflight)
 	if s.printed != nil {
-		err = cmp.Or(s.printed.flush(), err)
+		if failed := s.printed.printFirst(true); failed != nil { // what waited when the run was stopped
+			err = broken(failed)
+		}
 	}
 	clean := unsaid(err) == nil
 	if closed := errors.Join(out.close(clean), closeDeferred()); closed != nil && clean {
-		err = &broken{closed}
+		err = broken(closed)
 	}
 	if err != nil || !s.quiet { // when it is certain how the run ended
 		s.saySummary(s.end, err)
@@ -124,9 +126,10 @@ func (s *session) loadUntil(ctx context.Context) (*jobspec.Spec, error) {
 		spec *jobspec.Spec
 		err  error
 	}
+	s.Written = s.deferredOut != ""
 	done, l := make(chan loaded, 1), loaded{loadOptions: s.loadOptions}
 	go func() {
-		l.spec, l.err = s.load(&l.loadOptions, s.deferredOut != "")
+		l.spec, l.err = s.load(&l.loadOptions)
 		done <- l
 	}()
 	select {
@@ -196,7 +199,7 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 		s.Sending = func(j *jobspec.Job) error {
 			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Kind: j.Kind(), Hash: j.Hash})
 			if err != nil {
-				abort(&broken{err})
+				abort(broken(err))
 			}
 			return err
 		}
@@ -209,10 +212,10 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	told()
 	u := &unfinished{Summary: s.Stats.Summary(), signal: s.by(), deferred: s.deferredExit}
 	s.total = totalOf(u.Summary, s.total)
-	aborted, isAborted := errors.AsType[*broken](context.Cause(ctx))
+	aborted, isAborted := errors.AsType[*coded](context.Cause(ctx))
 	switch {
 	case err != nil:
-		err = &broken{err}
+		err = broken(err)
 	case isAborted:
 		err = aborted
 	case u.code() != 0:
@@ -240,7 +243,7 @@ func (s *session) saySummary(sum runner.Summary, err error) {
 	account := s.account(sum, err)
 	s.voice.tell(slog.LevelInfo, counted(sum, s.total), summarize(sum, s.total, s.watch.troubles, time.Since(s.began)), "summary", account)
 	switch {
-	case s.output == stdout, s.output == "" && s.document != nil:
+	case s.output == stdout, s.output == "" && s.Document != nil:
 	case sum.Ended[results.Unknown] > 0:
 		s.voice.hint("--resume --retry-unknown repeats the jobs of unknown fate")
 	case unstarted(sum, s.total) > 0 || sum.Ended[results.Interrupted] > 0:

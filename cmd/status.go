@@ -14,6 +14,7 @@ import (
 	"agentlimit/limits"
 	"agentlimit/limits/folder"
 	"agentlimit/limits/redis"
+	"agentlimit/runner/report"
 	"agentlimit/runner/results"
 )
 
@@ -37,7 +38,6 @@ buckets and pauses, for each key that is in use, waited for, paused or not full.
 		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), o) },
 	}
 	f := c.Flags()
-	f.SortFlags = false
 	o.addCoordinatorFlag(f)
 	f.Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	f.BoolVar(&o.watch, "watch", false, "say it again every second, until Ctrl-C")
@@ -46,10 +46,10 @@ buckets and pauses, for each key that is in use, waited for, paused or not full.
 
 // status prints what there is, once or again and again.
 func (p *program) status(ctx context.Context, o *statusOptions) error {
-	if o.coordinator == "" || o.coordinator == "local" {
+	if o.Coordinator == "" || o.Coordinator == "local" {
 		return &hinted{errors.New("no shared coordinator is named"), "--coordinator folder, or redis://HOST"}
 	}
-	m, err := parseMeeting(o.coordinator)
+	m, err := parseMeeting(o.Coordinator)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (p *program) status(ctx context.Context, o *statusOptions) error {
 		case soft.Err() != nil:
 			return nil
 		case err != nil:
-			return &broken{err}
+			return broken(err)
 		}
 		if err := p.showStatus(o, keys, time.Now()); err != nil || !o.watch {
 			return err
@@ -149,10 +149,7 @@ func statusTable(keys []limits.KeyStatus) string {
 	return aligned(func(w io.Writer) {
 		fmt.Fprintln(w, "key\tin use\twaiting\ttokens\tpaused until\tby")
 		for _, r := range statusRows(keys) {
-			inUse, tokens, paused := fmt.Sprint(r.InUse), "-", "-"
-			if r.Concurrency > 0 {
-				inUse += fmt.Sprintf("/%d", r.Concurrency)
-			}
+			tokens, paused := "-", "-"
 			if r.Tokens != nil {
 				tokens = fmt.Sprintf("%.1f/%d, %s", *r.Tokens, r.Burst, r.Rate)
 			}
@@ -163,7 +160,7 @@ func statusTable(keys []limits.KeyStatus) string {
 			for _, m := range r.Members {
 				by = append(by, m.Member)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), inUse, r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(r.Key.String()), report.OfCap(r.InUse, r.Concurrency), r.Waiting, tokens, paused, cut(strings.Join(by, " "), targetWidth))
 		}
 	})
 }

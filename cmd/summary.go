@@ -15,32 +15,14 @@ import (
 	"agentlimit/runner"
 	"agentlimit/runner/report"
 	"agentlimit/runner/results"
-	"agentlimit/runner/schedule"
 )
 
 const (
 	lineWidth     = 80
 	shownKeys     = 10 // of each kind
 	shownTroubles = 5
-	shownCauses   = 2
 	keyWidth      = 60
 )
-
-// statuses in the order in which they are told.
-var statuses = []results.Status{
-	results.Succeeded, results.Failed, results.Unknown, results.Interrupted, results.Invalid, results.Deferred,
-}
-
-var causeNames = [...]string{
-	schedule.Global:    "global",
-	schedule.Host:      "host",
-	schedule.Account:   "account",
-	schedule.Pool:      "pool",
-	schedule.Rate:      "rate",
-	schedule.Pause:     "pause",
-	schedule.Backoff:   "backoff",
-	schedule.NotBefore: "not before",
-}
 
 // summarize says how a run went: counts, what went wrong, and for each key how
 // much it was used and what its attempts waited for.
@@ -77,7 +59,7 @@ func tally(sum runner.Summary, ways []results.Status) (parts []string) {
 // counted is how many jobs ended in which way, such as "3 succeeded, 1 failed". A
 // total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
-	parts := tally(sum, statuses)
+	parts := tally(sum, results.Statuses[:])
 	if n := sum.Unrecorded; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d whose results could not be written", n))
 	}
@@ -130,7 +112,7 @@ func keyRow(k runner.KeyStats, took time.Duration) string {
 		rate = k.Limit.Rate.String()
 	}
 	name := cut(printable(k.Key.String()), keyWidth)
-	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, ofCap(k.Peak, k), rate, busy(k, took), waited(k.Waited))
+	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, report.OfCap(k.Peak, k.Limit.Concurrency), rate, busy(k, took), report.Waited(k.Waited, briefMS))
 }
 
 // busy spells the part of a run in which the key's limits were used up; "-" without
@@ -146,24 +128,6 @@ func busy(k runner.KeyStats, took time.Duration) string {
 func share(k runner.KeyStats, took time.Duration) float64 {
 	busy, _ := k.Busy()
 	return busy.Seconds() / max(took, busy, 1).Seconds()
-}
-
-// waited tells what was waited for most.
-func waited(w runner.Waits) string {
-	var parts []string
-	for range shownCauses {
-		most := 0
-		for cause, d := range w {
-			if d > w[most] {
-				most = cause
-			}
-		}
-		if w[most] >= time.Millisecond {
-			parts = append(parts, causeNames[most]+" "+brief(w[most]))
-		}
-		w[most] = 0
-	}
-	return strings.Join(parts, ", ")
 }
 
 // account is a run in numbers, as --summary has it. The exit code follows from
@@ -210,7 +174,7 @@ func (s *session) account(sum runner.Summary, err error) *account {
 	if unsaid := unsaid(err); unsaid != nil {
 		a.Error = unsaid.Error()
 	}
-	for _, s := range statuses {
+	for _, s := range results.Statuses {
 		a.Statuses[s] = sum.Ended[s]
 	}
 	for _, k := range sum.Keys {
@@ -228,8 +192,8 @@ func keyInNumbers(k runner.KeyStats, took time.Duration) keyAccount {
 	if k.Limit.Rate != (limits.Rate{}) {
 		of.Rate = k.Limit.Rate.String()
 	}
-	for cause, d := range k.Waited {
-		of.Waited[strings.ReplaceAll(causeNames[cause], " ", "_")] = float64(d.Microseconds()) / 1e3
+	for cause, ms := range k.Waited.Parts() {
+		of.Waited[strings.ReplaceAll(results.Causes[cause], " ", "_")] = math.Round(1000**ms) / 1000
 	}
 	return of
 }
@@ -278,7 +242,7 @@ func (s *session) writeSummary(file *whole, err error) error {
 	lines := json.NewEncoder(file)
 	lines.SetIndent("", "  ")
 	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {
-		return &broken{errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed))}
+		return broken(errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed)))
 	}
 	return err
 }

@@ -12,14 +12,13 @@ import (
 	"agentlimit/runner"
 	"agentlimit/runner/report"
 	"agentlimit/runner/results"
-	"agentlimit/runner/schedule"
 )
 
 func TestSummarize(t *testing.T) {
 	host := keyStats(limits.Host, "api.example.com", 0, 4)
 	host.Started, host.Peak, host.Limit.Rate = 30, 4, limits.Rate{Tokens: 1, Per: 100_000}
 	host.Held = 38 * time.Second
-	host.Waited[schedule.Rate], host.Waited[schedule.Host], host.Waited[schedule.Pause] = 3*time.Second, 81*time.Second, time.Second
+	host.Waited = results.Waits{Rate: 3_000, Host: 81_000, Pause: 1_000}
 	account := keyStats(limits.Account, "team-a-with-a-name-that-is-too-long-for-a-table", 0, 0)
 	account.Started, account.Peak = 30, 3
 	sum := runner.Summary{

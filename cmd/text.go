@@ -26,6 +26,9 @@ func brief(d time.Duration) string {
 	return exact(d)
 }
 
+// briefMS spells milliseconds so.
+func briefMS(ms float64) string { return brief(time.Duration(ms * 1e6)) }
+
 // exact spells a duration as it is, without zeros at its end.
 func exact(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())

@@ -45,8 +45,8 @@ costs, its times and retries. Secrets are hidden.`,
 }
 
 func (p *program) validate(o *validateOptions) error {
-	o.inOrder = true
-	spec, err := p.load(&o.loadOptions, false)
+	o.InOrder = true
+	spec, err := p.load(&o.loadOptions)
 	if all, found := errors.AsType[jobspec.Errors](err); found {
 		return errors.New(all.All())
 	} else if err != nil {

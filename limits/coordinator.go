@@ -134,6 +134,9 @@ type Reply struct {
 	Now      Time      // the moment of every decision in the batch
 	Verdicts []Verdict // one per claim, in the claims' order
 	Levels   []Level   // buckets and pauses of the keys the batch touched
+	// Until is when others may have what was granted, if the coordinator hears nothing
+	// more: what has not begun by then may not begin. Zero: never.
+	Until Time
 }
 
 // Level is what a key's bucket and pause stood at when the batch was decided.

@@ -62,14 +62,14 @@ type Config struct {
 }
 
 // LostPolicy says what a run does while its coordinator cannot be reached. Whatever
-// it is, nothing starts. The zero LostPolicy is LostWait.
-type LostPolicy uint8
+// it is, nothing starts. The zero LostPolicy is like LostWait.
+type LostPolicy string
 
 // The policies.
 const (
-	LostWait   LostPolicy = iota // what runs may go on; ask again until deadlines defer the rest
-	LostStop                     // as a signal would, with all the time that attempts need
-	LostCancel                   // as LostWait, but when others may have its permits, end what runs and stop
+	LostWait   LostPolicy = "wait"   // what runs may go on; ask again until deadlines defer the rest
+	LostStop   LostPolicy = "stop"   // as a signal would, with all the time that attempts need
+	LostCancel LostPolicy = "cancel" // as LostWait, but when others may have its permits, end what runs and stop
 )
 
 // Sink takes the records of a run. Only one goroutine calls it.

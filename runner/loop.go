@@ -227,7 +227,7 @@ func (r *run) answered(err error) {
 // start hands an admitted job to a worker.
 func (r *run) start(start schedule.Start) {
 	t := start.Job.Ref.(*task)
-	t.start = start
+	t.start, t.until = start, r.reply.Until
 	t.read.Done()
 	r.underWay++
 	r.cfg.Stats.started(start)
@@ -249,7 +249,7 @@ func (r *run) end(e end) {
 	}
 	r.underWay--
 	r.cfg.Stats.ended(t.start, e.ended, !e.late)
-	if e.late { // the deadline passed with the grant in hand
+	if e.late { // it passed with the grant in hand
 		r.schedule.Refund(&t.Job, e.ended)
 		r.again(t, e.ended, 0, schedule.Backoff)
 		return

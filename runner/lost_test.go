@@ -174,3 +174,38 @@ func TestConflictEndsTheRun(t *testing.T) {
 		}
 	})
 }
+
+// stopped answers its first batch so late that what it granted may be another's by then,
+// as if the process had been stopped meanwhile.
+type stopped struct {
+	*limits.Local
+	answers int
+}
+
+func (s *stopped) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Reply) error {
+	err := s.Local.Sync(ctx, batch, reply)
+	reply.Until = limits.TimeOf(time.Now().Add(10 * time.Second))
+	if s.answers++; s.answers == 1 {
+		time.Sleep(14 * time.Second)
+	}
+	return err
+}
+
+// TestStaleGrant gives a grant back that came after the end of its lease.
+func TestStaleGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		coordinator := &stopped{Local: limits.NewLocal()}
+		w := newWorld(caps(t, 1, 1), takes(time.Second), job(1, "h", ""), job(2, "h", ""))
+		w.Coordinator = coordinator
+		began := time.Now()
+		w.run(t, t.Context())
+		if took := time.Since(began); took != 16*time.Second {
+			t.Errorf("the run took %v, want 14 s for the first grant, and two calls", took)
+		}
+		for _, r := range w.sink.byID(t) {
+			if len(r.Attempts) != 1 || r.Attempts[0].AdmittedAt.Before(began.Add(14*time.Second)) {
+				t.Errorf("job %s: attempts %+v, want one, by a later grant", r.ID, r.Attempts)
+			}
+		}
+	})
+}

@@ -50,7 +50,7 @@ type KeyStats struct {
 	Peak     int64
 	Held     time.Duration // of the permits that have come back, added up
 	Spent    int64         // tokens of attempts started
-	Waited   Waits         // of the attempts started
+	Waited   results.Waits // of the attempts started
 }
 
 // Busy returns how long the calls made so far need at least: the time for which they
@@ -69,9 +69,6 @@ func (k *KeyStats) Busy() (busy time.Duration, byRate bool) {
 	}
 	return busy, false
 }
-
-// Waits is time waited by cause.
-type Waits [schedule.NotBefore + 1]time.Duration
 
 // NewStats returns counters at zero. limitOf says what each key allows; it may be
 // nil as long as nothing starts.
@@ -141,9 +138,7 @@ func (s *Stats) count(start schedule.Start, sign int64) {
 		k.Started += sign
 		k.UnderWay += sign
 		k.Spent += sign * start.Cost(i)
-		for cause, us := range start.Waited {
-			k.Waited[cause] += time.Duration(sign) * us.Sub(0)
-		}
+		k.Waited.Add(waits(start.Waited), float64(sign))
 	}
 }
 

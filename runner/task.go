@@ -19,6 +19,7 @@ type task struct {
 	job      *jobspec.Job // whose call to make now: redirects turn it
 	queued   limits.Time
 	start    schedule.Start // of the attempt under way, or the last
+	until    limits.Time    // when its grant is of no use any more if it has not begun; 0: never
 	attempts []results.Attempt
 	last     call.Outcome
 	hinted   int // attempts that were refused with a hint
@@ -71,7 +72,7 @@ func costs(job *jobspec.Job) []int64 {
 type end struct {
 	task    *task
 	outcome call.Outcome
-	late    bool // it was not made: the deadline had passed
+	late    bool // it was not made: the deadline, or the grant's time, had passed
 	started limits.Time
 	ended   limits.Time
 }
@@ -80,7 +81,7 @@ type end struct {
 func (r *run) work() {
 	for t := range r.starts {
 		e := end{task: t, started: r.cfg.Coordinator.Now()}
-		if e.late = e.started > t.Deadline; !e.late {
+		if e.late = e.started > t.Deadline || t.until > 0 && e.started >= t.until; !e.late {
 			e.outcome = r.attempt(t)
 		}
 		e.ended = r.cfg.Coordinator.Now()
@@ -143,13 +144,12 @@ func (t *task) note(e end) {
 }
 
 // waits spells waits in the milliseconds of a record.
-func waits(w schedule.Waits) results.Waits {
-	ms := func(us limits.Time) float64 { return float64(us) / 1e3 }
-	return results.Waits{
-		Total: ms(w.Total()), Global: ms(w[schedule.Global]), Host: ms(w[schedule.Host]),
-		Account: ms(w[schedule.Account]), Pool: ms(w[schedule.Pool]), Rate: ms(w[schedule.Rate]),
-		Pause: ms(w[schedule.Pause]), Backoff: ms(w[schedule.Backoff]), NotBefore: ms(w[schedule.NotBefore]),
+func waits(w schedule.Waits) (ms results.Waits) {
+	ms.Total = float64(w.Total()) / 1e3
+	for cause, part := range ms.Parts() {
+		*part = float64(w[cause]) / 1e3
 	}
+	return ms
 }
 
 // finish returns the record of a job whose last attempt has ended.

@@ -139,6 +139,7 @@ func (r *Redis) Sync(ctx context.Context, batch *limits.Batch, reply *limits.Rep
 		return err
 	}
 	r.remember(q, batch, reply)
+	reply.Until = r.leaseEnd()
 	return nil
 }
 
@@ -167,9 +168,12 @@ func (r *Redis) speak(ctx context.Context, q *request) (*answer, error) {
 			return nil, ctx.Err()
 		}
 		r.lost = true
-		return nil, &limits.Lost{Until: r.clock.at(r.heard.Add(r.timing.ttl)), Err: err}
+		return nil, &limits.Lost{Until: r.leaseEnd(), Err: err}
 	}
 }
+
+// leaseEnd is when Redis forgets this member if it hears nothing more.
+func (r *Redis) leaseEnd() limits.Time { return r.clock.at(r.heard.Add(r.timing.ttl)) }
 
 // noteEpoch says so if an epoch has begun since the last answer, and this process has
 // to wait.

@@ -4,6 +4,7 @@
 package audit
 
 import (
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"maps"
@@ -55,10 +56,10 @@ type Terms struct {
 
 // Report is what an audit found.
 type Report struct {
-	Records    int
-	Attempts   int
-	Keys       []KeyReport // host by host, then accounts, then pools, by name
-	Violations []Violation // none: everything was kept
+	Records    int         `json:"records"`
+	Attempts   int         `json:"attempts"`
+	Keys       []KeyReport `json:"keys"`       // host by host, then accounts, then pools, by name
+	Violations []Violation `json:"violations"` // none: everything was kept
 }
 
 // KeyReport is how close a key came to its limit.
@@ -101,11 +102,11 @@ const (
 
 // Violation is one breach.
 type Violation struct {
-	Kind    Kind
-	Key     limits.Key  // of Concurrency, Rate, Paused and Unpaid
-	Job     string      // id of the job that broke it; empty if unknown
-	At      limits.Time // when it was broken; zero if at no moment
-	Message string      // says all of that but the moment
+	Kind    Kind         `json:"kind"`
+	Key     limits.Key   `json:"key,omitzero"`  // of Concurrency, Rate, Paused and Unpaid
+	Job     string       `json:"job,omitempty"` // id of the job that broke it; empty if unknown
+	At      results.Time `json:"at,omitzero"`   // when it was broken; zero if at no moment
+	Message string       `json:"message"`       // says all of that but the moment
 }
 
 // Check audits records, which may come from several files in any order. An
@@ -125,7 +126,7 @@ func CheckEach(files iter.Seq2[string, iter.Seq2[results.Record, error]], spec S
 		b.files = append(b.files, b.file)
 		for r, err := range records {
 			if err != nil {
-				b.report(Violation{Kind: Damaged, Message: err.Error()})
+				b.report(Damaged, limits.Key{}, "", 0, "%v", err)
 				continue
 			}
 			b.add(&r)
@@ -149,7 +150,6 @@ type book struct {
 	files   []file
 	file    file          // that is read, then that is judged
 	endings []ending      // by record, until the keys are judged
-	dear    []int64       // costs that a spell has no room for
 	needs   []limits.Need // room for those of one attempt
 	found   Report
 }
@@ -164,24 +164,8 @@ type ledger struct {
 // for each attempt.
 type spell struct {
 	from, to limits.Time
-	paid     int32 // tokens; below zero: -1 - the index of a dear one
+	paid     int64 // tokens
 	job      int32 // index of its record
-}
-
-// pay has s cost so many tokens.
-func (b *book) pay(s *spell, cost int64) {
-	if s.paid = int32(cost); int64(s.paid) != cost {
-		s.paid = int32(-1 - len(b.dear))
-		b.dear = append(b.dear, cost)
-	}
-}
-
-// cost returns what s paid.
-func (b *book) cost(s spell) int64 {
-	if s.paid < 0 {
-		return b.dear[-1-s.paid]
-	}
-	return int64(s.paid)
 }
 
 // pause is a time in which nothing may be admitted, both ends excluded.
@@ -190,9 +174,10 @@ type pause struct {
 	job         int32 // index of the record whose answer asked for it
 }
 
-func (b *book) report(v Violation) {
+// report adds a violation. An at of 0 is no moment.
+func (b *book) report(kind Kind, key limits.Key, job string, at limits.Time, message string, args ...any) {
 	if !b.spec.KeysOnly {
-		b.found.Violations = append(b.found.Violations, v)
+		b.found.Violations = append(b.found.Violations, Violation{kind, key, job, results.At(at), fmt.Sprintf(message, args...)})
 	}
 }
 

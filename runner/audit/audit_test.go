@@ -148,7 +148,7 @@ func TestOneTokenTooManyIsCaught(t *testing.T) {
 			charge[k.Key] += more
 			got := Check(each(records), Spec{Limits: limitOf})
 			charge[k.Key] -= more
-			if !slices.ContainsFunc(got.Violations, func(v Violation) bool { return v.Kind == Rate && v.Key == k.Key && v.At == k.Tightest.To.Limits() }) {
+			if !slices.ContainsFunc(got.Violations, func(v Violation) bool { return v.Kind == Rate && v.Key == k.Key && v.At == k.Tightest.To }) {
 				t.Errorf("seed %d: %d tokens more for %v in its tightest window %+v: Check = %v", seed, more, k.Key, k.Tightest, got.Violations)
 			}
 			charge[k.Key] += more - 1
@@ -312,8 +312,8 @@ func brief(v Violation) string {
 	if v.Job != "" {
 		words = append(words, v.Job)
 	}
-	if v.At != 0 {
-		words = append(words, fmt.Sprint(int64(v.At-start)))
+	if at := v.At.Limits(); at != 0 {
+		words = append(words, fmt.Sprint(int64(at-start)))
 	}
 	return strings.Join(words, " ")
 }

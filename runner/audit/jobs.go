@@ -26,13 +26,13 @@ type file struct {
 	firstRun int32  // the least number of a run of its own
 }
 
-// says returns a message about the file.
-func (f file) says(format string, args ...any) string {
-	text := fmt.Sprintf(format, args...)
-	if f.name != "" {
-		text = f.name + ": " + text
+// reportJob adds a violation that is one of the file.
+func (b *book) reportJob(kind Kind, job string, at limits.Time, message string, args ...any) {
+	text := fmt.Sprintf(message, args...)
+	if b.file.name != "" {
+		text = b.file.name + ": " + text
 	}
-	return text
+	b.report(kind, limits.Key{}, job, at, "%s", text)
 }
 
 // judgeFiles looks in each file for what became of jobs and bad lines.
@@ -61,7 +61,7 @@ func (b *book) judgeJobs(endings []ending, jobs iter.Seq[string]) {
 			if found {
 				expected[i] = true
 			} else {
-				b.report(Violation{Kind: Lost, Job: id, Message: b.file.says("job %q has no record", id)})
+				b.reportJob(Lost, id, 0, "job %q has no record", id)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (b *book) judgeJobs(endings []ending, jobs iter.Seq[string]) {
 		}
 		e := endings[first]
 		if jobs != nil && !expected[first] && !e.invalid {
-			b.report(Violation{Kind: Unexpected, Job: e.id, At: e.at, Message: b.file.says("job %q is in no job file", e.id)})
+			b.reportJob(Unexpected, e.id, e.at, "job %q is in no job file", e.id)
 		}
 		b.judgeEndings(endings[first:end])
 	}
@@ -90,7 +90,7 @@ func (b *book) judgeBad(endings []ending, places []string) {
 	for _, place := range places {
 		at := placeInFile.FindString(place)
 		if have[at]--; have[at] < 0 {
-			b.report(Violation{Kind: Lost, Message: b.file.says("the bad line %s has no record", place)})
+			b.reportJob(Lost, "", 0, "the bad line %s has no record", place)
 		}
 	}
 }
@@ -106,9 +106,9 @@ func (b *book) judgeEndings(list []ending) {
 	for i, e := range list {
 		switch {
 		case runs[e.run]:
-			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: b.file.says("job %q has two records of one run", e.id)})
+			b.reportJob(Doubled, e.id, e.at, "job %q has two records of one run", e.id)
 		case done != nil && done.hash == e.hash:
-			b.report(Violation{Kind: Doubled, Job: e.id, At: e.at, Message: b.file.says("job %q was taken up again after it had succeeded", e.id)})
+			b.reportJob(Doubled, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
 		}
 		runs[e.run] = true
 		if e.succeeded {

@@ -12,7 +12,7 @@ import (
 
 func (b *book) add(r *results.Record) {
 	if flaw := flawOf(r); flaw != "" {
-		b.report(Violation{Kind: Damaged, Job: r.ID, At: r.EndedAt.Limits(), Message: flaw})
+		b.report(Damaged, limits.Key{}, r.ID, r.EndedAt.Limits(), "%s", flaw)
 	}
 	job := int32(b.found.Records)
 	b.found.Records++
@@ -22,8 +22,7 @@ func (b *book) add(r *results.Record) {
 			run = int32(len(b.runs))
 			b.runs[r.Run] = run
 		} else if run < b.file.firstRun {
-			b.report(Violation{Kind: Doubled, Job: r.ID, At: r.EndedAt.Limits(),
-				Message: b.file.says("job %q has a record of a run of an earlier file", r.ID)})
+			b.reportJob(Doubled, r.ID, r.EndedAt.Limits(), "job %q has a record of a run of an earlier file", r.ID)
 		}
 		b.endings = append(b.endings, ending{
 			id: r.ID, hash: maphash.String(b.seed, r.Hash), at: r.EndedAt.Limits(), run: run,
@@ -44,21 +43,13 @@ func (b *book) add(r *results.Record) {
 
 // flawOf says why no job ends with such a record; empty if one may.
 func flawOf(r *results.Record) string {
-	switch r.Status {
-	case results.Succeeded:
-		if len(r.Attempts) == 0 {
-			return fmt.Sprintf("job %q succeeded without an attempt", r.ID)
-		}
-	case results.Deferred:
-		if r.Deferred == nil || r.Deferred.Reason == "" {
-			return fmt.Sprintf("job %q was deferred without a reason", r.ID)
-		}
-	case results.Failed, results.Unknown, results.Interrupted, results.Invalid:
-	default:
+	switch {
+	case r.ID == "" || !slices.Contains(results.Statuses[:], r.Status):
 		return fmt.Sprintf("a record of the job %q with the status %q", r.ID, r.Status)
-	}
-	if r.ID == "" {
-		return "a record of no job"
+	case r.Status == results.Succeeded && len(r.Attempts) == 0:
+		return fmt.Sprintf("job %q succeeded without an attempt", r.ID)
+	case r.Status == results.Deferred && (r.Deferred == nil || r.Deferred.Reason == ""):
+		return fmt.Sprintf("job %q was deferred without a reason", r.ID)
 	}
 	return ""
 }
@@ -68,18 +59,16 @@ func (b *book) attempt(r *results.Record, a *results.Attempt, job int32, terms T
 	s := spell{from: a.AdmittedAt.Limits(), to: a.EndedAt.Limits(), job: job}
 	started := a.StartedAt.Limits()
 	if s.from <= 0 || started < s.from || s.to < started {
-		b.report(Violation{Kind: Damaged, Job: r.ID, At: s.from,
-			Message: fmt.Sprintf("job %q: an attempt was not admitted, started and ended in this order", r.ID)})
+		b.report(Damaged, limits.Key{}, r.ID, s.from, "job %q: an attempt was not admitted, started and ended in this order", r.ID)
 		s.to = max(s.from, s.to)
 	}
 	if deadline := r.Deadline.Limits(); deadline != 0 && started > deadline {
-		b.report(Violation{Kind: Late, Job: r.ID, At: started,
-			Message: fmt.Sprintf("job %q was started %v after its deadline", r.ID, started.Sub(deadline))})
+		b.report(Late, limits.Key{}, r.ID, started, "job %q was started %v after its deadline", r.ID, started.Sub(deadline))
 	} else if deadline == 0 && terms.Deadline {
-		b.report(Violation{Kind: Late, Job: r.ID, At: started, Message: fmt.Sprintf("job %q was started without its deadline", r.ID)})
+		b.report(Late, limits.Key{}, r.ID, started, "job %q was started without its deadline", r.ID)
 	}
 	for key, cost := range a.Charge {
-		b.pay(&s, max(0, cost))
+		s.paid = max(0, cost)
 		b.enter(key, s)
 	}
 	s.paid = 0
@@ -127,6 +116,6 @@ func (b *book) unpaid(r *results.Record, a *results.Attempt, s spell, host strin
 		} else {
 			b.enter(n.Key, s)
 		}
-		b.report(Violation{Kind: Unpaid, Key: n.Key, Job: r.ID, At: s.from, Message: message})
+		b.report(Unpaid, n.Key, r.ID, s.from, "%s", message)
 	}
 }

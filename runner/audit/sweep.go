@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -58,11 +57,10 @@ func (b *book) judgePermits(k *KeyReport, spells []spell) {
 		if open+1 > k.Peak {
 			k.Peak = open + 1
 			if most > 0 && k.Peak == most+1 {
-				b.report(Violation{Kind: Concurrency, Key: k.Key, Job: b.id(s.job), At: s.from,
-					Message: fmt.Sprintf("%v: %d under way where %d may be, when job %q was admitted", k.Key, k.Peak, most, b.id(s.job))})
+				b.report(Concurrency, k.Key, b.id(s.job), s.from, "%v: %d under way where %d may be, when job %q was admitted", k.Key, k.Peak, most, b.id(s.job))
 			}
 		}
-		b.watch(k, s.from, open+1, b.cost(s))
+		b.watch(k, s.from, open+1, s.paid)
 		if s.to > s.from {
 			open++
 		} else {
@@ -88,8 +86,7 @@ func (b *book) judgeBucket(k *KeyReport, spells []spell) {
 	var debt, spent, worst int64
 	var from, last limits.Time
 	for _, s := range spells {
-		cost := b.cost(s)
-		if cost == 0 {
+		if s.paid == 0 {
 			continue
 		}
 		if elapsed := int64(s.from - last); elapsed > (debt-1)/rate.Tokens {
@@ -98,16 +95,15 @@ func (b *book) judgeBucket(k *KeyReport, spells []spell) {
 			debt -= elapsed * rate.Tokens
 		}
 		last = s.from
-		spent = add(spent, cost, 1)
-		debt = add(debt, cost, rate.Per)
+		spent = add(spent, s.paid, 1)
+		debt = add(debt, s.paid, rate.Per)
 		if debt <= worst {
 			continue
 		}
 		k.Tightest = &Window{From: results.At(from), To: results.At(s.from), Spent: spent, Allowed: spent + floorDiv(burst-debt, rate.Per)}
 		if worst <= burst && debt > burst {
-			b.report(Violation{Kind: Rate, Key: k.Key, Job: b.id(s.job), At: s.from,
-				Message: fmt.Sprintf("%v: %d tokens spent within %v where %d may be, the last by job %q",
-					k.Key, spent, s.from.Sub(from), k.Tightest.Allowed, b.id(s.job))})
+			b.report(Rate, k.Key, b.id(s.job), s.from, "%v: %d tokens spent within %v where %d may be, the last by job %q",
+				k.Key, spent, s.from.Sub(from), k.Tightest.Allowed, b.id(s.job))
 		}
 		worst = debt
 	}
@@ -125,9 +121,8 @@ func (b *book) judgePauses(key limits.Key, l *ledger) {
 			}
 		}
 		if s.from < longest.until {
-			b.report(Violation{Kind: Paused, Key: key, Job: b.id(s.job), At: s.from,
-				Message: fmt.Sprintf("%v: job %q was admitted %v before the end of the pause that job %q was asked for",
-					key, b.id(s.job), longest.until.Sub(s.from), b.id(longest.job))})
+			b.report(Paused, key, b.id(s.job), s.from, "%v: job %q was admitted %v before the end of the pause that job %q was asked for",
+				key, b.id(s.job), longest.until.Sub(s.from), b.id(longest.job))
 			return
 		}
 	}

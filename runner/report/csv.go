@@ -51,8 +51,8 @@ func csvRow(r *results.Record, number int) []string {
 		row[3] = cmp.Or(a.Host, r.Host)
 		row = append(row, strconv.Itoa(number+1), csvTime(a.AdmittedAt), csvTime(a.StartedAt), csvTime(a.EndedAt),
 			csvMS(a.EndedAt.Sub(a.StartedAt.Time).Seconds()*1e3), csvMS(a.Waited.Total))
-		for _, c := range causes(a.Waited) {
-			row = append(row, csvMS(c.MS))
+		for _, ms := range a.Waited.Parts() {
+			row = append(row, csvMS(*ms))
 		}
 		row = append(row, a.Outcome, csvNumber(a.Status), "", a.Error)
 		if a.ExitCode != nil {

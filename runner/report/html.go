@@ -49,7 +49,7 @@ type page struct {
 	Waits       []bar
 	TroubleRows Troubles
 	MoreTrouble int64
-	KeyRows     []keyRow
+	KeyRows     []*Key
 	MoreKeys    int
 	Spreads     []spread
 	MoreHosts   int
@@ -73,17 +73,14 @@ func (r *Report) HTML(w io.Writer) error {
 	p.Waits = barsOf(r.Waited)
 	p.TroubleRows = r.Troubles[:min(len(r.Troubles), pageTroubles)]
 	p.MoreTrouble = r.untold(p.TroubleRows)
-	keys, more := r.mostUsed(pageKeys)
-	p.MoreKeys = more
-	for _, k := range keys {
-		p.KeyRows = append(p.KeyRows, keyRow{
-			name(k.Key.String()), k.Started, k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited),
-			k.Concurrency > 0 && k.Peak > k.Concurrency, k.Tightest != nil && k.Tightest.Spent > k.Tightest.Allowed,
-		})
-	}
+	p.KeyRows, p.MoreKeys = mostUsed(r.Keys, pageKeys)
 	p.spreads()
 	p.rows()
-	return template.Must(template.New("page").Funcs(template.FuncMap{"took": took, "moment": moment, "name": name}).Parse(pageText)).Execute(legal{w}, p)
+	words := template.FuncMap{
+		"took": took, "moment": moment, "name": name, "ofCap": OfCap, "tightest": (*Key).tightest,
+		"waited": func(w results.Waits) string { return Waited(w, took) },
+	}
+	return template.Must(template.New("page").Funcs(words).Parse(pageText)).Execute(legal{w}, p)
 }
 
 func name(s string) string { return clip(s, pageName) }
@@ -111,22 +108,15 @@ type bar struct {
 
 func barsOf(w results.Waits) (list []bar) {
 	most := 0.0
-	for _, c := range causes(w) {
-		most = max(most, c.MS)
+	for _, ms := range w.Parts() {
+		most = max(most, *ms)
 	}
-	for _, c := range causes(w) {
-		if c.MS > 0 {
-			list = append(list, bar{c.Cause, took(c.MS), math.Round(1000*c.MS/most) / 10})
+	for cause, ms := range w.Parts() {
+		if *ms > 0 {
+			list = append(list, bar{results.Causes[cause], took(*ms), math.Round(1000**ms/most) / 10})
 		}
 	}
 	return list
-}
-
-type keyRow struct {
-	Key                          string
-	Started                      int64
-	Peak, Rate, Tightest, Waited string
-	OverCap, OverRate            bool
 }
 
 // spread is how the times of a host's attempts are spread.
@@ -205,7 +195,7 @@ func (p *page) rows() {
 		}
 		p.Jobs = append(p.Jobs, row)
 	}
-	for _, s := range statuses {
+	for _, s := range results.Statuses {
 		if left[s] > 0 {
 			p.MoreJobs = append(p.MoreJobs, fmt.Sprintf("%d %s", left[s], s))
 		}

@@ -46,12 +46,12 @@ func (r *Report) Markdown(w io.Writer) error {
 		row(fmt.Sprint(t.Jobs), t.Kind, strings.TrimPrefix(t.Key+": "+t.Why(), ": "), t.First, moment(t.RetryAt))
 	}
 	more(&b, r.untold(troubles), "jobs, for other reasons")
-	keys, left := r.mostUsed(toldKeys)
+	keys, left := mostUsed(r.Keys, toldKeys)
 	if len(keys) > 0 {
 		table("Limits", "key", "starts", "peak", "rate", "tightest", "jobs waited for")
 	}
 	for _, k := range keys {
-		row(k.Key.String(), fmt.Sprint(k.Started), k.ofCap(), k.Rate, k.tightest(), waitedFor(k.Waited))
+		row(k.Key.String(), fmt.Sprint(k.Started), OfCap(k.Peak, k.Concurrency), k.Rate, k.tightest(), Waited(k.Waited, took))
 	}
 	more(&b, int64(left), "keys, which were used less")
 	if len(r.Hosts) > 0 {
@@ -82,7 +82,7 @@ func many(n int64, thing string) string {
 // Counts says how many jobs there are and how they ended.
 func (r *Report) Counts() string {
 	var parts []string
-	for _, s := range statuses {
+	for _, s := range results.Statuses {
 		if n := r.Statuses[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
@@ -103,27 +103,24 @@ func (r *Report) when() string {
 }
 
 // mostUsed returns at most n keys of each kind, and how many it leaves out.
-func (r *Report) mostUsed(n int) (keys []*Key, left int) {
+func mostUsed(all []*Key, n int) (keys []*Key, left int) {
 	var count [limits.Pair + 1]int
-	sorted := slices.SortedStableFunc(slices.Values(r.Keys), func(a, b *Key) int {
-		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started))
-	})
-	for _, k := range sorted {
+	for _, k := range slices.SortedFunc(slices.Values(all), func(a, b *Key) int {
+		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(b.Started, a.Started), a.Key.Compare(b.Key))
+	}) {
 		if count[k.Key.Kind]++; count[k.Key.Kind] <= n {
 			keys = append(keys, k)
-		} else {
-			left++
 		}
 	}
-	return keys, left
+	return keys, len(all) - len(keys)
 }
 
-// ofCap spells the peak: "3/4", or "3" without a cap.
-func (k *Key) ofCap() string {
-	if k.Concurrency > 0 {
-		return fmt.Sprintf("%d/%d", k.Peak, k.Concurrency)
+// OfCap spells a number of attempts: "3/4", or "3" without a cap.
+func OfCap(n, most int64) string {
+	if most > 0 {
+		return fmt.Sprintf("%d/%d", n, most)
 	}
-	return fmt.Sprint(k.Peak)
+	return fmt.Sprint(n)
 }
 
 // tightest spells where the bucket was nearest to its limit.
@@ -139,17 +136,24 @@ func (k *Key) tightest() string {
 	return fmt.Sprintf("%d of %d tokens %s %s", w.Spent, w.Allowed, within, clock(w.From))
 }
 
-// waitedFor tells what was waited for most.
-func waitedFor(w results.Waits) string {
-	all := causes(w)
-	slices.SortStableFunc(all, func(a, b wait) int { return cmp.Compare(b.MS, a.MS) })
-	var parts []string
-	for _, c := range all[:toldCauses] {
-		if c.MS >= 1 {
-			parts = append(parts, c.Cause+" "+took(c.MS))
+// Waited tells the two causes of which most was waited for, the longer wait first, as
+// spell spells milliseconds; what is below one is left out.
+func Waited(w results.Waits, spell func(ms float64) string) string {
+	var told []string
+	parts := w.Parts()
+	for range toldCauses {
+		most := 0
+		for cause, ms := range parts {
+			if *ms > *parts[most] {
+				most = cause
+			}
 		}
+		if *parts[most] >= 1 {
+			told = append(told, results.Causes[most]+" "+spell(*parts[most]))
+		}
+		*parts[most] = 0 // w is a copy
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(told, ", ")
 }
 
 // took spells milliseconds with some three digits, for pages.

@@ -81,11 +81,6 @@ type job struct {
 
 func (r *Report) status(j *job) results.Status { return results.Status(r.names[j.status]) }
 
-// statuses in the order in which they are told.
-var statuses = []results.Status{
-	results.Succeeded, results.Failed, results.Unknown, results.Interrupted, results.Invalid, results.Deferred,
-}
-
 // New reads records, which may come from several files in any order. Its error is
 // the first of records.
 func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
@@ -138,7 +133,7 @@ type gatherer struct {
 	pauses  map[limits.Key][]span
 
 	swept *audit.KeyReport // the key that is told of, and
-	line  *line            // where it is drawn; nil: it is not
+	place int              // that of its line; -1: it has none
 }
 
 func (g *gatherer) add(r *results.Record) {
@@ -179,10 +174,11 @@ func (g *gatherer) add(r *results.Record) {
 
 func (g *gatherer) attempt(r *results.Record, a *results.Attempt) {
 	g.Attempts++
-	addWaits(&g.Waited, a.Waited)
+	g.Waited.Add(a.Waited, 1)
 	for key, cost := range a.Charge {
 		k := g.key(key)
-		addWaits(&k.Waited, a.Waited)
+		k.Started++ // for layTimes; the audit counts again
+		k.Waited.Add(a.Waited, 1)
 		k.Held += a.EndedAt.Sub(a.AdmittedAt.Time)
 		k.Spent += cost
 	}
@@ -201,7 +197,7 @@ func (g *gatherer) attempt(r *results.Record, a *results.Attempt) {
 func (g *gatherer) key(key limits.Key) *Key {
 	k := g.keys[key]
 	if k == nil {
-		k = new(Key)
+		k = &Key{KeyReport: audit.KeyReport{Key: key}}
 		g.keys[key] = k
 	}
 	return k
@@ -222,7 +218,7 @@ func (g *gatherer) name(s string) string { return g.names[g.number(s)] }
 func (g *gatherer) finish(found audit.Report) {
 	g.Runs, g.Jobs = len(g.runs), int64(len(g.jobs))
 	g.Statuses = make(map[results.Status]int64)
-	for _, s := range statuses {
+	for _, s := range results.Statuses {
 		g.Statuses[s] = 0
 	}
 	for _, j := range g.jobs {
@@ -250,30 +246,4 @@ func (r *Report) JSON(w io.Writer) error {
 	lines := json.NewEncoder(w)
 	lines.SetIndent("", "  ")
 	return lines.Encode(r)
-}
-
-// wait is what was waited for, in milliseconds.
-type wait struct {
-	Cause string
-	MS    float64
-}
-
-// causes are the parts of w, in the order of admission.
-func causes(w results.Waits) []wait {
-	return []wait{
-		{"global", w.Global}, {"host", w.Host}, {"account", w.Account}, {"pool", w.Pool},
-		{"rate", w.Rate}, {"pause", w.Pause}, {"backoff", w.Backoff}, {"not before", w.NotBefore},
-	}
-}
-
-func addWaits(to *results.Waits, w results.Waits) {
-	to.Total += w.Total
-	to.Global += w.Global
-	to.Host += w.Host
-	to.Account += w.Account
-	to.Pool += w.Pool
-	to.Rate += w.Rate
-	to.Pause += w.Pause
-	to.Backoff += w.Backoff
-	to.NotBefore += w.NotBefore
 }

@@ -33,17 +33,18 @@ func (s span) length() float64 { return float64(s.to - s.from) }
 // them, so that a run and its resumption a day later both can be seen.
 type axis []span
 
-// newAxis joins the times of runs, as far as no gap is longer than all before it.
-func newAxis(runs []span) (a axis) {
-	slices.SortFunc(runs, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	for _, s := range runs {
-		if last := len(a) - 1; last >= 0 && float64(s.from-a[last].to) <= a[last].length() {
-			a[last].to = max(a[last].to, s.to)
+// join puts spans in order, and together as far as the gap between two is no longer
+// than what may be behind the former.
+func join(spans []span, may func(span) float64) (joined []span) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range spans {
+		if last := len(joined) - 1; last >= 0 && (span{joined[last].to, s.from}).length() <= may(joined[last]) {
+			joined[last].to = max(joined[last].to, s.to)
 		} else {
-			a = append(a, s)
+			joined = append(joined, s)
 		}
 	}
-	return a
+	return joined
 }
 
 // length is in microseconds, and above zero.
@@ -66,11 +67,10 @@ func (a axis) at(t limits.Time) float64 {
 
 // line is what happened on one key, over time.
 type line struct {
-	key     limits.Key
-	started int64
-	most    [bins]int64   // under way at once
-	mean    [bins]float64 // under way
-	spent   [bars]int64   // tokens
+	key   limits.Key
+	most  [bins]int64   // under way at once
+	mean  [bins]float64 // under way
+	spent [bars]int64   // tokens
 
 	last     float64 // bins up to now
 	underWay int64
@@ -85,35 +85,35 @@ func (g *gatherer) layTimes() {
 			runs = append(runs, *s)
 		}
 	}
-	g.axis = newAxis(runs)
+	g.axis = join(runs, span.length) // no gap is longer than all before it
 	if len(g.axis) > 0 {
 		g.StartedAt, g.EndedAt = results.At(g.axis[0].from), results.At(g.axis[len(g.axis)-1].to)
 		g.Took = g.axis.length() / 1e3
 	}
+	if g.Attempts > 0 {
+		g.lines = append(g.lines, new(line)) // of the global cap
+	}
+	keys, _ := mostUsed(slices.Collect(maps.Values(g.keys)), drawn)
+	for _, k := range keys {
+		g.lines = append(g.lines, &line{key: k.Key})
+	}
+	slices.SortFunc(g.lines, func(a, b *line) int { return a.key.Compare(b.key) })
 	for _, key := range slices.SortedFunc(maps.Keys(g.pauses), limits.Key.Compare) {
-		list := g.pauses[key]
-		slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-		at := list[0]
-		for _, p := range list {
-			if p.from > at.to {
-				g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
-				at = p
-			}
-			at.to = max(at.to, p.to)
+		for _, p := range join(g.pauses[key], func(span) float64 { return 0 }) {
+			g.Pauses = append(g.Pauses, Pause{key, results.At(p.from), results.At(p.to)})
 		}
-		g.Pauses = append(g.Pauses, Pause{key, results.At(at.from), results.At(at.to)})
 	}
 }
 
 // watch draws one step of the sweep over a key.
 func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay, spent int64) {
 	if k != g.swept {
-		g.swept, g.line = k, g.lineOf(k)
+		g.swept, g.place = k, slices.IndexFunc(g.lines, func(l *line) bool { return l.key == k.Key })
 	}
-	l := g.line
-	if l == nil {
+	if g.place < 0 {
 		return
 	}
+	l := g.lines[g.place]
 	now := g.axis.at(at) * bins
 	for i := int(l.last); i < bins && float64(i) < now && l.underWay > 0; i++ {
 		l.mean[i] += float64(l.underWay) * (min(now, float64(i+1)) - max(l.last, float64(i)))
@@ -123,25 +123,4 @@ func (g *gatherer) watch(k *audit.KeyReport, at limits.Time, underWay, spent int
 	bin := min(int(now), bins-1)
 	l.most[bin] = max(l.most[bin], underWay)
 	l.spent[bin*bars/bins] += spent
-}
-
-// lineOf begins the line of a key; nil if enough others of its kind are used more.
-func (g *gatherer) lineOf(k *audit.KeyReport) *line {
-	least, count := -1, 0
-	for i, l := range g.lines {
-		if l.key.Kind == k.Key.Kind {
-			if count++; least < 0 || l.started <= g.lines[least].started {
-				least = i
-			}
-		}
-	}
-	if count == drawn {
-		if k.Started <= g.lines[least].started {
-			return nil
-		}
-		g.lines = slices.Delete(g.lines, least, least+1)
-	}
-	l := &line{key: k.Key, started: k.Started}
-	g.lines = append(g.lines, l)
-	return l
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Mode says what [Open] does with a file that is there already.
@@ -16,7 +17,7 @@ type Mode uint8
 // The modes of opening.
 const (
 	Create    Mode = iota // refuse it, unless it is empty
-	Overwrite             // empty it
+	Overwrite             // empty it, at [File.Empty]
 	Resume                // append to it
 )
 
@@ -99,7 +100,21 @@ func (f *File) prepare(mode Mode) error {
 		return err
 	}
 	file.Chmod(0o600) // where the file system has modes: it was made elsewhere
-	return file.Truncate(0)
+	f.tail.empty = sync.OnceValue(func() error { return file.Truncate(0) })
+	return nil
+}
+
+// Empty takes away what the file held when Create or Overwrite opened it, once. The
+// first record does so, too; until then a run that comes to nothing leaves it as it
+// was. It may be called by any goroutine.
+func (f *File) Empty() error {
+	if f.tail.empty == nil {
+		return nil
+	}
+	if err := f.tail.empty(); err != nil {
+		return fmt.Errorf("empty results: %w", err)
+	}
+	return nil
 }
 
 // reason is err in a user's words, the path left to the caller.

@@ -21,6 +21,9 @@ const (
 	Invalid     Status = "invalid"     // a bad line of a pipe
 )
 
+// Statuses are all of them, in the order in which they are told.
+var Statuses = [...]Status{Succeeded, Failed, Unknown, Interrupted, Invalid, Deferred}
+
 // Record is one line of a results file: the one truthful end of one job.
 type Record struct {
 	V        int               `json:"v"` // of the format: 1, whatever the writer is given
@@ -71,6 +74,23 @@ type Waits struct {
 	Pause     float64 `json:"pause_ms"`
 	Backoff   float64 `json:"backoff_ms"`
 	NotBefore float64 `json:"not_before_ms"`
+}
+
+// Causes name the parts of a wait, in the order of admission.
+var Causes = [...]string{"global", "host", "account", "pool", "rate", "pause", "backoff", "not before"}
+
+// Parts returns the parts of w by their place in [Causes].
+func (w *Waits) Parts() [len(Causes)]*float64 {
+	return [...]*float64{&w.Global, &w.Host, &w.Account, &w.Pool, &w.Rate, &w.Pause, &w.Backoff, &w.NotBefore}
+}
+
+// Add adds other to w so many times; -1 takes it away.
+func (w *Waits) Add(other Waits, times float64) {
+	w.Total += times * other.Total
+	parts := other.Parts()
+	for cause, ms := range w.Parts() {
+		*ms += times * *parts[cause]
+	}
 }
 
 // Hint is what a service said about when to come back.

@@ -14,12 +14,19 @@ import (
 type tail struct {
 	file *os.File
 	end  int64 // behind the last whole line; the next is written there
+	// empty is called before the first write; nil: what is there stays.
+	empty func() error
 }
 
 // Write appends whole lines. If the disk takes only a part of them, what it
 // took of a line is taken away again, if that is possible: else the next [Open]
 // does it. Nothing may be written after an error.
 func (t *tail) Write(lines []byte) (int, error) {
+	if t.empty != nil {
+		if err := t.empty(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := t.file.Write(lines)
 	if err != nil {
 		n = bytes.LastIndexByte(lines[:n], '\n') + 1
