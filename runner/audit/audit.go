@@ -132,7 +132,6 @@ func CheckEach(files iter.Seq2[string, iter.Seq2[results.Record, error]], spec S
 			b.add(&r)
 		}
 	}
-	b.file = file{}
 	for _, key := range slices.SortedFunc(maps.Keys(b.ledgers), limits.Key.Compare) {
 		b.judge(key, b.ledgers[key])
 	}
@@ -178,11 +177,7 @@ type pause struct {
 // report adds a violation. An at of 0 is no moment.
 func (b *book) report(kind Kind, key limits.Key, job string, at limits.Time, message string, args ...any) {
 	if !b.spec.KeysOnly {
-		message = fmt.Sprintf(message, args...)
-		if b.file.name != "" {
-			message = b.file.name + ": " + message
-		}
-		b.found.Violations = append(b.found.Violations, Violation{kind, key, job, results.At(at), message})
+		b.found.Violations = append(b.found.Violations, Violation{kind, key, job, results.At(at), fmt.Sprintf(message, args...)})
 	}
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -25,6 +26,15 @@ type file struct {
 	firstRun int32  // the least number of a run of its own
 }
 
+// reportJob adds a violation that is one of the file.
+func (b *book) reportJob(kind Kind, job string, at limits.Time, message string, args ...any) {
+	text := fmt.Sprintf(message, args...)
+	if b.file.name != "" {
+		text = b.file.name + ": " + text
+	}
+	b.report(kind, limits.Key{}, job, at, "%s", text)
+}
+
 // judgeFiles looks in each file for what became of jobs and bad lines.
 func (b *book) judgeFiles() {
 	for i := range b.files {
@@ -36,7 +46,6 @@ func (b *book) judgeFiles() {
 		b.judgeJobs(endings, b.spec.Jobs)
 		b.judgeBad(endings, b.spec.Bad)
 	}
-	b.file = file{}
 }
 
 // judgeJobs looks for jobs that were lost, doubled or never asked for. Jobs may
@@ -52,7 +61,7 @@ func (b *book) judgeJobs(endings []ending, jobs iter.Seq[string]) {
 			if found {
 				expected[i] = true
 			} else {
-				b.report(Lost, limits.Key{}, id, 0, "job %q has no record", id)
+				b.reportJob(Lost, id, 0, "job %q has no record", id)
 			}
 		}
 	}
@@ -61,7 +70,7 @@ func (b *book) judgeJobs(endings []ending, jobs iter.Seq[string]) {
 		}
 		e := endings[first]
 		if jobs != nil && !expected[first] && !e.invalid {
-			b.report(Unexpected, limits.Key{}, e.id, e.at, "job %q is in no job file", e.id)
+			b.reportJob(Unexpected, e.id, e.at, "job %q is in no job file", e.id)
 		}
 		b.judgeEndings(endings[first:end])
 	}
@@ -81,7 +90,7 @@ func (b *book) judgeBad(endings []ending, places []string) {
 	for _, place := range places {
 		at := placeInFile.FindString(place)
 		if have[at]--; have[at] < 0 {
-			b.report(Lost, limits.Key{}, "", 0, "the bad line %s has no record", place)
+			b.reportJob(Lost, "", 0, "the bad line %s has no record", place)
 		}
 	}
 }
@@ -97,9 +106,9 @@ func (b *book) judgeEndings(list []ending) {
 	for i, e := range list {
 		switch {
 		case runs[e.run]:
-			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q has two records of one run", e.id)
+			b.reportJob(Doubled, e.id, e.at, "job %q has two records of one run", e.id)
 		case done != nil && done.hash == e.hash:
-			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
+			b.reportJob(Doubled, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
 		}
 		runs[e.run] = true
 		if e.succeeded {

@@ -22,7 +22,7 @@ func (b *book) add(r *results.Record) {
 			run = int32(len(b.runs))
 			b.runs[r.Run] = run
 		} else if run < b.file.firstRun {
-			b.report(Doubled, limits.Key{}, r.ID, r.EndedAt.Limits(), "job %q has a record of a run of an earlier file", r.ID)
+			b.reportJob(Doubled, r.ID, r.EndedAt.Limits(), "job %q has a record of a run of an earlier file", r.ID)
 		}
 		b.endings = append(b.endings, ending{
 			id: r.ID, hash: maphash.String(b.seed, r.Hash), at: r.EndedAt.Limits(), run: run,
@@ -43,21 +43,13 @@ func (b *book) add(r *results.Record) {
 
 // flawOf says why no job ends with such a record; empty if one may.
 func flawOf(r *results.Record) string {
-	switch r.Status {
-	case results.Succeeded:
-		if len(r.Attempts) == 0 {
-			return fmt.Sprintf("job %q succeeded without an attempt", r.ID)
-		}
-	case results.Deferred:
-		if r.Deferred == nil || r.Deferred.Reason == "" {
-			return fmt.Sprintf("job %q was deferred without a reason", r.ID)
-		}
-	case results.Failed, results.Unknown, results.Interrupted, results.Invalid:
-	default:
+	switch {
+	case r.ID == "" || !slices.Contains(results.Statuses[:], r.Status):
 		return fmt.Sprintf("a record of the job %q with the status %q", r.ID, r.Status)
-	}
-	if r.ID == "" {
-		return "a record of no job"
+	case r.Status == results.Succeeded && len(r.Attempts) == 0:
+		return fmt.Sprintf("job %q succeeded without an attempt", r.ID)
+	case r.Status == results.Deferred && (r.Deferred == nil || r.Deferred.Reason == ""):
+		return fmt.Sprintf("job %q was deferred without a reason", r.ID)
 	}
 	return ""
 }
@@ -114,12 +106,16 @@ func (b *book) unpaid(r *results.Record, a *results.Attempt, s spell, host strin
 	}
 	b.needs = needs
 	for _, n := range needs {
-		switch paid, passed := a.Charge[n.Key]; {
-		case !passed:
-			b.enter(n.Key, s)
-			b.report(Unpaid, n.Key, r.ID, s.from, "job %q was admitted without %v", r.ID, n.Key)
-		case paid < n.Cost:
-			b.report(Unpaid, n.Key, r.ID, s.from, "job %q paid %d tokens to %v where %d are due", r.ID, paid, n.Key, n.Cost)
+		paid, passed := a.Charge[n.Key]
+		if passed && paid >= n.Cost {
+			continue
 		}
+		message := fmt.Sprintf("job %q was admitted without %v", r.ID, n.Key)
+		if passed {
+			message = fmt.Sprintf("job %q paid %d tokens to %v where %d are due", r.ID, paid, n.Key, n.Cost)
+		} else {
+			b.enter(n.Key, s)
+		}
+		b.report(Unpaid, n.Key, r.ID, s.from, "%s", message)
 	}
 }
