@@ -19,7 +19,7 @@ var outputLimits = []string{"max_tokens", "max_completion_tokens", "max_output_t
 // path, and body, an object that is sent byte for byte.
 func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, error) {
 	p.flat = true
-	n, err := p.parse(line, number)
+	n, err := p.add(line, number)
 	if err != nil {
 		return nil, err
 	}

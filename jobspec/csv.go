@@ -11,19 +11,18 @@ import (
 // table hands out the rows of a file of comma-separated values (RFC 4180), or, if
 // its name ends in .tsv, of values separated by tabs. Its first row names the fields.
 type table struct {
-	recordFeed
+	*rowFeed
 	in     bytes.Reader
 	csv    *csv.Reader
 	names  []string // nil: not read yet
 	broken bool     // the names are wrong
 }
 
-// newTable returns the feed of a table, of which entryOf makes jobs.
-func newTable(r records, entryOf func(*item, error) (entry, error)) *table {
-	r.form = rows
-	t := &table{recordFeed: recordFeed{records: r}}
-	t.make = func(row []byte, line int32) (entry, error) { return entryOf(t.row(row, line)) }
+func newTable(f *rowFeed) *table {
+	t := &table{rowFeed: f}
+	f.form = rows
 	t.csv = t.reader(&t.in)
+	f.parse = t.row
 	return t
 }
 
@@ -38,7 +37,7 @@ func (t *table) reader(in io.Reader) *csv.Reader {
 
 func (t *table) rewind() error {
 	t.names, t.broken = nil, false
-	return t.recordFeed.rewind()
+	return t.rowFeed.rewind()
 }
 
 func (t *table) next() (entry, error) {
@@ -51,7 +50,7 @@ func (t *table) next() (entry, error) {
 			return entry{}, err
 		}
 	}
-	return t.recordFeed.next()
+	return t.rowFeed.next()
 }
 
 func (t *table) readNames() error {
@@ -60,7 +59,10 @@ func (t *table) readNames() error {
 		return &Error{Pos: t.file.position(place{}), Text: "an empty file: want a first row with the names of the fields"}
 	}
 	if err == nil {
-		t.names, err = t.parseRow(record, s.line)
+		err = checkText(t.file, record, s.line)
+	}
+	if err == nil {
+		t.names, err = t.parseRow(record, s)
 	}
 	seen := make(map[string]bool)
 	for _, name := range t.names {
@@ -81,25 +83,22 @@ func Columns(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTable(r, nil)
+	t := newTable(&rowFeed{records: r})
 	if err = t.records.rewind(); err == nil {
 		err = t.readNames()
 	}
 	return t.names, err
 }
 
-func (t *table) row(record []byte, line int32) (*item, error) {
-	values, err := t.parseRow(record, line)
+func (t *table) row(record []byte, s spot) (*item, error) {
+	values, err := t.parseRow(record, s)
 	if err == nil && len(values) != len(t.names) {
-		err = t.fault(line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
+		err = t.fault(s.line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
 	}
-	return &item{names: t.names, values: values, alike: true, pos: t.file.position(place{line: line})}, err
+	return &item{names: t.names, values: values, alike: true}, err
 }
 
-func (t *table) parseRow(record []byte, line int32) ([]string, error) {
-	if err := checkText(t.file, record, line); err != nil {
-		return nil, err
-	}
+func (t *table) parseRow(record []byte, s spot) ([]string, error) {
 	t.in.Reset(record)
 	values, err := t.csv.Read()
 	if err == nil {
@@ -107,9 +106,9 @@ func (t *table) parseRow(record []byte, line int32) ([]string, error) {
 	}
 	_, err = t.reader(bytes.NewReader(record)).ReadAll() // which counts lines from 1
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		return nil, t.fault(line+int32(bad.Line)-1, bad.Err.Error())
+		return nil, t.fault(s.line+int32(bad.Line)-1, bad.Err.Error())
 	}
-	return nil, t.fault(line, "not a row of comma-separated values")
+	return nil, t.fault(s.line, "not a row of comma-separated values")
 }
 
 func (t *table) fault(line int32, text string) error {

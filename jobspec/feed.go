@@ -41,22 +41,15 @@ type spot struct {
 // notMine marks the spot of a job that is another shard's.
 const notMine = -1
 
-// listFeed hands out entries of what is written in a document.
+// listFeed hands out jobs of a document.
 type listFeed struct {
-	items []*node
-	make  func(i int) (entry, error) // of items[i]
+	jobs  []*node
+	first int // index of jobs[0] in its document
 	at    int
 }
 
-// jobFeed returns the feed of jobs of a document, the first of which has that index.
-func jobFeed(first int) *listFeed {
-	f := &listFeed{}
-	f.make = func(i int) (entry, error) { return entry{n: f.items[i], path: jobPath(first + i)}, nil }
-	return f
-}
-
 func (f *listFeed) next() (entry, error) {
-	if f.at == len(f.items) {
+	if f.at == len(f.jobs) {
 		return entry{}, io.EOF
 	}
 	f.at++
@@ -64,11 +57,9 @@ func (f *listFeed) next() (entry, error) {
 }
 
 func (f *listFeed) find(s spot) (entry, error) {
-	n := f.items[s.offset]
-	e, err := f.make(int(s.offset))
+	n := f.jobs[s.offset]
 	s.line = n.at.line
-	e.spot, e.file = s, n.file
-	return e, err
+	return entry{spot: s, n: n, path: jobPath(f.first + int(s.offset)), file: n.file}, nil
 }
 
 func (f *listFeed) rewind() error { f.at = 0; return nil }
@@ -76,36 +67,37 @@ func (f *listFeed) piped() bool   { return false }
 
 func jobPath(index int) string { return fmt.Sprintf("jobs[%d]", index) }
 
-// recordFeed hands out entries of the records of a file.
-type recordFeed struct {
+// lineFeed hands out the lines of a file as jobs.
+type lineFeed struct {
 	records
-	make func(record []byte, line int32) (entry, error)
+	parser *jsonParser
+	// job returns the job that a line stands for, of which it may use what the parser
+	// makes; several goroutines may call it.
+	job func(p *jsonParser, line []byte, number int32) (*node, error)
 }
 
-// newLineFeed returns the feed of a file whose lines are jobs as parse has it.
-func newLineFeed(r records, parse func(p *jsonParser, line []byte, number int32) (*node, error)) *recordFeed {
-	p := newJSONParser(r.file)
-	return &recordFeed{r, func(line []byte, number int32) (entry, error) {
-		n, err := parse(p, line, number)
-		return entry{n: n}, err
-	}}
+func newLineFeed(r records) *lineFeed {
+	return &lineFeed{r, newJSONParser(r.file), (*jsonParser).add}
 }
 
-func (f *recordFeed) next() (entry, error) {
-	record, s, err := f.read()
-	return f.entry(record, s, err)
-}
-
-func (f *recordFeed) find(s spot) (entry, error) {
-	record, err := f.readAt(s)
-	return f.entry(record, s, err)
-}
-
-func (f *recordFeed) entry(record []byte, s spot, err error) (entry, error) {
+func (f *lineFeed) next() (entry, error) {
+	line, s, err := f.read()
 	if err != nil {
 		return entry{}, err
 	}
-	e, err := f.make(record, s.line)
-	e.spot, e.file = s, f.file
-	return e, err
+	return f.entry(line, s)
+}
+
+func (f *lineFeed) find(s spot) (entry, error) {
+	line, err := f.readAt(s)
+	if err != nil {
+		return entry{}, err
+	}
+	return f.entry(line, s)
+}
+
+func (f *lineFeed) entry(line []byte, s spot) (entry, error) {
+	f.parser.reuse()
+	n, err := f.job(f.parser, line, s.line)
+	return entry{spot: s, n: n, file: f.file}, err
 }

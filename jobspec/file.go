@@ -55,7 +55,7 @@ func (s *source) know(f *file) *file {
 }
 
 // load opens a job file and returns its document, or the feed of its lines.
-func (s *source) load(f *file, o Options) (*node, *recordFeed, error) {
+func (s *source) load(f *file, o Options) (*node, *lineFeed, error) {
 	r, err := s.open(f)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (s *source) load(f *file, o Options) (*node, *recordFeed, error) {
 	format := r.format(o.Format)
 	switch format {
 	case "jsonl":
-		return nil, newLineFeed(r, (*jsonParser).parse), nil
+		return nil, newLineFeed(r), nil
 	case OpenAIBatch, Vegeta:
 		lines, err := s.newRequests(r, o)
 		return nil, lines, err

@@ -22,6 +22,88 @@ func (i *item) get(name string) (value string, known bool) {
 	return i.values[at], true
 }
 
+// forEach is what makes a job of each row.
+type forEach struct {
+	d      *decoder
+	job    *node // without for_each
+	joined *node // with the defaults
+	path   string
+}
+
+func (t *forEach) rewind() { t.joined = t.d.withDefaults(t.job) }
+
+func (t *forEach) entry(row *item, s spot, f *file) entry {
+	return entry{spot: s, n: t.joined, path: t.path, item: row, joined: true, file: f}
+}
+
+// valueFeed makes jobs of values that are written in the document.
+type valueFeed struct {
+	forEach
+	listFeed
+}
+
+func (f *valueFeed) rewind() error {
+	f.forEach.rewind()
+	return f.listFeed.rewind()
+}
+
+func (f *valueFeed) next() (entry, error) {
+	e, err := f.listFeed.next()
+	if err != nil {
+		return entry{}, err
+	}
+	return f.find(e.spot)
+}
+
+func (f *valueFeed) find(s spot) (entry, error) {
+	n := f.jobs[s.offset]
+	s.line = n.at.line
+	row, err := f.d.itemOf(n, "value")
+	return f.forEach.entry(row, s, n.file), err
+}
+
+// rowFeed makes jobs of the rows of a file.
+type rowFeed struct {
+	forEach
+	records
+	parse func(record []byte, s spot) (*item, error)
+}
+
+func (f *rowFeed) rewind() error {
+	f.forEach.rewind()
+	return f.records.rewind()
+}
+
+func (f *rowFeed) next() (entry, error) {
+	record, s, err := f.read()
+	if err != nil {
+		return entry{}, err
+	}
+	return f.entry(record, s)
+}
+
+func (f *rowFeed) find(s spot) (entry, error) {
+	record, err := f.readAt(s)
+	if err != nil {
+		return entry{}, err
+	}
+	return f.entry(record, s)
+}
+
+func (f *rowFeed) entry(record []byte, s spot) (entry, error) {
+	if f.form.mark != 0 {
+		if err := checkText(f.file, record, s.line); err != nil {
+			return entry{}, err
+		}
+	}
+	row, err := f.parse(record, s)
+	if err != nil {
+		return entry{}, err
+	}
+	row.pos = f.file.position(place{line: s.line})
+	return f.forEach.entry(row, s, f.file), nil
+}
+
 // rowsOf is what a for_each says: where the rows are.
 type rowsOf struct {
 	format string
@@ -57,59 +139,44 @@ func (s *source) forEach(n *node, path string) feed {
 	}
 	job := *n
 	job.kids = slices.DeleteFunc(slices.Clone(n.kids), func(kid *node) bool { return kid == each })
-	joined := d.withDefaults(&job)
-	d.checkTemplate(joined)
+	d.checkTemplate(d.withDefaults(&job))
 	d.root = n
-	var r records
+	t := forEach{d: d, job: &job, path: path}
+	f := &rowFeed{forEach: t}
 	if of.format != "values" {
 		var err error
-		if r, err = s.open(&file{name: of.path}); err != nil {
+		if f.records, err = s.open(&file{name: of.path}); err != nil {
 			d.fail(each.kids[0], "%v", err)
 		}
-	}
-	entryOf := func(row *item, err error) (entry, error) {
-		if err != nil {
-			return entry{}, err
-		}
-		return entry{n: joined, path: path, item: row, joined: true}, nil
 	}
 	switch {
 	case len(d.errs) > faults: // each row would say it again
 		return nil
 	case of.format == "values":
-		return &listFeed{items: of.values, make: func(i int) (entry, error) { return entryOf(d.itemOf(of.values[i], "value")) }}
-	case of.format == "csv":
-		return newTable(r, entryOf)
-	case of.format == "jsonl":
-		p := newJSONParser(r.file)
-		return &recordFeed{r, func(record []byte, line int32) (entry, error) {
-			n, err := p.parse(record, line)
+		return &valueFeed{t, listFeed{jobs: of.values}}
+	}
+	switch of.format {
+	case "csv":
+		return newTable(f)
+	case "jsonl":
+		parser := newJSONParser(f.file)
+		f.parse = func(record []byte, s spot) (*item, error) {
+			n, err := parser.parse(record, s.line)
 			if err != nil {
-				return entry{}, err
+				return nil, err
 			}
-			row, err := d.itemOf(n, "")
-			if err == nil {
-				row.pos.Column = 0
-			}
-			return entryOf(row, err)
-		}}
-	}
-	return s.lineRows(r, entryOf)
-}
-
-// lineRows returns the feed of a file whose lines are rows with one field.
-func (s *source) lineRows(r records, entryOf func(*item, error) (entry, error)) *recordFeed {
-	if s.nul && r.file.name == stdin {
-		r.form = linesToNUL
-	}
-	names := []string{"line"}
-	return &recordFeed{r, func(record []byte, line int32) (entry, error) {
-		row := &item{names: names, values: []string{string(record)}, alike: true, pos: r.file.position(place{line: line})}
-		if r.form.mark == 0 { // it need be no text
-			return entryOf(row, nil)
+			return d.itemOf(n, "")
 		}
-		return entryOf(row, checkText(r.file, record, line))
-	}}
+	default:
+		if s.nul && of.path == "-" {
+			f.form = linesToNUL
+		}
+		names := []string{"line"}
+		f.parse = func(record []byte, _ spot) (*item, error) {
+			return &item{names: names, values: []string{string(record)}, alike: true}, nil
+		}
+	}
+	return f
 }
 
 // itemOf returns the item that n is: a mapping from names to scalars, or, where it

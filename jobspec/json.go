@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonParser makes nodes of JSON values, one after the other, each of those of the one
-// before. jsontext itself refuses doubled names and bytes that are not UTF-8 (RFC 7493,
-// section 2).
+// jsonParser makes nodes of JSON values, one after the other. Nodes are used again
+// once they are said to be free. jsontext itself refuses doubled names and
+// bytes that are not UTF-8 (RFC 7493, section 2).
 type jsonParser struct {
 	file  *file
 	in    bytes.Reader
@@ -34,10 +34,18 @@ func newJSONParser(f *file) *jsonParser {
 	return p
 }
 
-// parse reads the one value in data, which starts at line. What no job file may hold is
-// the error rather than what the parser says of it.
+// parse is add where no earlier node is used any more.
 func (p *jsonParser) parse(data []byte, line int32) (*node, error) {
-	p.free = p.nodes
+	p.reuse()
+	return p.add(data, line)
+}
+
+// reuse says that no node that was made is used any more.
+func (p *jsonParser) reuse() { p.free = p.nodes }
+
+// add reads the one value in data, which starts at line. What no job file may
+// hold is the error rather than what the parser says of it.
+func (p *jsonParser) add(data []byte, line int32) (*node, error) {
 	p.data, p.text, p.seen, p.at = data, string(data), 0, place{line, 1}
 	p.in.Reset(data)
 	p.dec.Reset(&p.in)

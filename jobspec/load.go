@@ -128,7 +128,7 @@ func (s *Spec) Close() {
 // part is what one job file brings to a run: jobs of a document, or lines.
 type part struct {
 	jobs  []*node
-	lines *recordFeed // nil: a document
+	lines *lineFeed // nil: a document
 }
 
 // readFiles opens all files and joins the documents among them.
@@ -166,16 +166,16 @@ func (s *source) makeFeeds() {
 			s.feeds = append(s.feeds, p.lines)
 			continue
 		}
-		list := jobFeed(0)
+		list := &listFeed{}
 		for i, n := range p.jobs {
 			if n.kind == mapping && n.get("for_each") != nil {
 				if f := s.forEach(n, jobPath(i)); f != nil {
 					s.feeds = append(s.feeds, list, f)
 				}
-				list = jobFeed(i + 1)
+				list = &listFeed{first: i + 1}
 				continue
 			}
-			list.items = append(list.items, n)
+			list.jobs = append(list.jobs, n)
 		}
 		s.feeds = append(s.feeds, list)
 	}

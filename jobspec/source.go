@@ -68,11 +68,7 @@ func (s *source) check() error {
 			return err
 		}
 		s.index.begin(f)
-		for {
-			e, err := f.next()
-			if err == io.EOF {
-				break
-			}
+		for e, err := range entries(f) {
 			s.d.errs = nil
 			if err = s.d.errs.take(err); err != nil {
 				return err
