@@ -18,6 +18,8 @@
 // lock (see [Folder.Inherit]) counts until it ends, even if whoever started it was
 // killed.
 //
+// Whoever waits is woken on Linux; elsewhere it looks by itself, five times a second.
+//
 // Who is stopped within a step, which takes less than a millisecond, holds up all
 // others until it goes on; they say so after two seconds.
 //

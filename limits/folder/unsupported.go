@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package folder
 
@@ -9,7 +9,7 @@ import (
 	"agentlimit/limits"
 )
 
-var errUnsupported = errors.New("a folder coordinator needs Linux: elsewhere use local or redis")
+var errUnsupported = errors.New("a folder coordinator needs Linux or macOS: use local or redis")
 
 // Folder cannot be opened on this system.
 type Folder struct{ limits.Coordinator }

@@ -1,11 +1,16 @@
+//go:build linux || darwin
+
 package folder
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +69,13 @@ func open(ctx context.Context, path string, opts Options, c clock) (*Folder, err
 	}
 	go f.poll()
 	return f, nil
+}
+
+// newName names a member: its process, and what no other of that number had.
+func newName() string {
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(id[:])
 }
 
 // file returns the path of one of the member's own files.

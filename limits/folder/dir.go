@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package folder
 
 import (
@@ -57,23 +59,13 @@ func (d *dir) open(how int) (err error) {
 	return err
 }
 
-// networks are file systems on which a lock of one machine is none on another, or
-// of which that cannot be known.
-var networks = map[int64]string{
-	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",
-	unix.CIFS_SUPER_MAGIC: "CIFS", unix.CODA_SUPER_MAGIC: "Coda", unix.AFS_SUPER_MAGIC: "AFS",
-	unix.AFS_FS_MAGIC: "AFS", unix.V9FS_MAGIC: "9P", unix.CEPH_SUPER_MAGIC: "Ceph",
-	unix.NCP_SUPER_MAGIC: "NCP", unix.OCFS2_SUPER_MAGIC: "OCFS2", unix.FUSE_SUPER_MAGIC: "FUSE",
-	0x0bd00bd0: "Lustre", 0x01161970: "GFS2", 0x47504653: "GPFS",
-}
-
 // fit reports why a folder cannot be used.
 func fit(path string) error {
 	var sys unix.Statfs_t
 	if err := unix.Statfs(path, &sys); err != nil {
 		return os.NewSyscallError("statfs", err)
 	}
-	if name, found := networks[int64(sys.Type)&0xffffffff]; found {
+	if name := network(&sys); name != "" {
 		return fmt.Errorf("is on %s, whose locks may not reach other machines: use a folder of this machine, or redis", name)
 	}
 	info, err := os.Stat(path)
@@ -84,6 +76,15 @@ func fit(path string) error {
 		return fmt.Errorf("others may write to it (mode %04o): want 0700", mode)
 	}
 	return nil
+}
+
+// ring wakes members, by touching their locks: both times, for the kernel calls one
+// alone something else. It may fail for one that has left.
+func (d *dir) ring(members []string) {
+	now := time.Now()
+	for _, name := range members {
+		_ = os.Chtimes(filepath.Join(d.members(), name+".lock"), now, now)
+	}
 }
 
 // step runs do with the state, and with the folder to itself. What do has changed is

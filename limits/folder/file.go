@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package folder
 
 import (
@@ -63,7 +65,7 @@ func (d *dir) write(name string, text []byte) error {
 // can: a file that has its blocks already is written faster, and ext4 does not hurry
 // to write it to the disk.
 func (d *dir) replace(name, target string) error {
-	if unix.Renameat2(unix.AT_FDCWD, d.file(name), unix.AT_FDCWD, target, unix.RENAME_EXCHANGE) == nil {
+	if exchange(d.file(name), target) == nil {
 		return nil
 	}
 	return os.Rename(d.file(name), target)

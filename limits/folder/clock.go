@@ -1,8 +1,8 @@
+//go:build linux || darwin
+
 package folder
 
 import (
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,12 +27,12 @@ type anchor struct {
 
 // systemClock reads the kernel's.
 func systemClock() (clock, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := bootID()
 	return clock{
-		boot: strings.TrimSpace(string(boot)),
+		boot: boot,
 		elapsed: func() limits.Time {
 			var ts unix.Timespec
-			_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // Linux has had it since 2.6.39
+			_ = unix.ClockGettime(sinceBoot, &ts) // these systems have it
 			return limits.Time(ts.Nano() / 1000)
 		},
 		wall:  func() limits.Time { return limits.Time(time.Now().UnixMicro()) },
