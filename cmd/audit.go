@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -29,8 +31,9 @@ const (
 // auditOptions are the arguments and flags of audit.
 type auditOptions struct {
 	recordOptions
-	partial bool
-	format  string
+	partial  bool
+	repeated bool
+	format   string
 }
 
 func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
@@ -45,7 +48,8 @@ which it was not so. Name together the files of all runs that shared limits.
 
 Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 		Example: `  agentlimit audit jobs.results.jsonl --jobs jobs.yaml
-  agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl`,
+  agentlimit audit shard-*.jsonl --jobs limits.yaml --jobs bulk.jsonl
+  agentlimit audit --repeated 2026-*.jsonl --jobs orders.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(o.jobs.Files) == 0 {
 				return &hinted{errors.New("no job file is named"), "--jobs jobs.yaml says which limits were to be kept"}
@@ -56,6 +60,7 @@ Exit codes: 0 proved; 1 it was not so; 2 bad usage or file.`,
 	o.onResults(c)
 	o.jobs.addFormatFlags(c.Flags(), "input-format")
 	c.Flags().BoolVar(&o.partial, "partial", false, "jobs may have no record: the run was stopped, or chose some")
+	c.Flags().BoolVar(&o.repeated, "repeated", false, "all jobs were run again for each results file, such as one a day")
 	c.Flags().Var(wordFlag(&o.format, "table", "json"), "format", "table or json")
 	return c
 }
@@ -66,28 +71,17 @@ func (p *program) audit(o *auditOptions) error {
 		return err
 	}
 	defer spec.Close()
-	want := audit.Spec{Limits: o.limitOf(spec), PauseLag: pauseLag}
-	if !o.partial {
-		ids, bad, err := p.idsOf(spec.Source)
-		if err != nil {
-			return err
-		}
-		want.Jobs, want.Bad = slices.Values(ids), bad
+	known, err := p.jobsOf(spec)
+	if err != nil {
+		return err
 	}
-	var bad error
-	found := audit.Check(func(yield func(results.Record, error) bool) {
-		for r, err := range p.records(&o.recordOptions, true) {
-			if err != nil && !errors.Is(err, results.ErrTorn) {
-				bad = err
-				return
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}, want)
-	if bad != nil {
-		return bad
+	want := audit.Spec{Limits: o.limitOf(spec), Terms: known.termsOf, PauseLag: pauseLag}
+	if !o.partial {
+		want.Jobs, want.Bad = slices.Values(known.ids), known.bad
+	}
+	found, err := p.check(o, want)
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(found.Violations, func(a, b audit.Violation) int { return cmp.Compare(uint64(a.At.Limits())-1, uint64(b.At.Limits())-1) })
 	text := verdict(&found)
@@ -100,25 +94,84 @@ func (p *program) audit(o *auditOptions) error {
 	return &coded{errors.New("the records break what was promised: " + many(int64(len(found.Violations)), "time")), exitFailed}
 }
 
-// idsOf returns the ids of all jobs that are left, and the places of bad lines, of which
-// it tells.
-func (p *program) idsOf(source jobspec.Source) (ids, bad []string, err error) {
+// check audits the records. Its error is that of a file that is none of results.
+func (p *program) check(o *auditOptions, want audit.Spec) (audit.Report, error) {
+	var bad error
+	read := func(one *recordOptions) iter.Seq2[results.Record, error] {
+		return func(yield func(results.Record, error) bool) {
+			for r, err := range p.records(one, true) {
+				if err != nil && !errors.Is(err, results.ErrTorn) {
+					bad = err
+					return
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+	found := audit.CheckEach(func(yield func(string, iter.Seq2[results.Record, error]) bool) {
+		if !o.repeated {
+			yield("", read(&o.recordOptions))
+			return
+		}
+		for _, name := range o.results {
+			one := recordOptions{results: []string{name}}
+			if !yield(name, read(&one)) || bad != nil {
+				return
+			}
+		}
+	}, want)
+	return found, bad
+}
+
+// knownJobs is what job files say of jobs.
+type knownJobs struct {
+	ids   []string // in their order
+	bad   []string // places of bad lines
+	terms map[string]knownTerms
+	seed  maphash.Seed
+}
+
+type knownTerms struct {
+	hash uint64
+	*audit.Terms
+}
+
+// termsOf is that of [audit.Spec].
+func (k *knownJobs) termsOf(id, hash string) *audit.Terms {
+	if t := k.terms[id]; t.Terms != nil && t.hash == maphash.String(k.seed, hash) {
+		return t.Terms
+	}
+	return nil
+}
+
+// jobsOf returns what is known of all jobs, and tells of bad lines.
+func (p *program) jobsOf(spec *jobspec.Spec) (*knownJobs, error) {
+	k := &knownJobs{terms: make(map[string]knownTerms), seed: maphash.MakeSeed()}
+	alike := make(map[string]*audit.Terms) // most jobs have the terms of others
 	for {
-		j, err := source.Next()
+		j, err := spec.Source.Next()
 		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
 		switch {
 		case err == io.EOF:
-			return ids, bad, nil
+			return k, nil
 		case isInvalid:
-			if bad = append(bad, invalid.Pos.String()); len(bad) <= shownInvalid {
+			if k.bad = append(k.bad, invalid.Pos.String()); len(k.bad) <= shownInvalid {
 				p.voice.note(slog.LevelWarn, invalid.Error())
 			}
 			continue
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		}
 		j.Done()
-		ids = append(ids, j.ID)
+		terms := &audit.Terms{Needs: j.Needs(nil, &spec.Limits), Deadline: j.Deadline.Set}
+		shape := fmt.Sprint(*terms)
+		if alike[shape] == nil {
+			alike[shape] = terms
+		}
+		k.ids = append(k.ids, j.ID)
+		k.terms[j.ID] = knownTerms{maphash.String(k.seed, j.Hash), alike[shape]}
 	}
 }
 

@@ -74,6 +74,14 @@ func TestAuditCatches(t *testing.T) {
 			r.Deadline.Time = r.Attempts[0].StartedAt.Add(-time.Microsecond)
 			return nil
 		}, 1, `late: job "rate-3" was started 1µs after its deadline`},
+		{"a late start that is not said to be one", func(records map[string]*results.Record) []*results.Record {
+			records["rate-3"].Deadline = results.Time{}
+			return nil
+		}, 1, `late: job "rate-3" was started without its deadline`},
+		{"a start that is said to be free", func(records map[string]*results.Record) []*results.Record {
+			records["rate-3"].Attempts[0].Charge[limits.Key{Kind: limits.Host, Name: "rated"}] = 0
+			return nil
+		}, 1, `unpaid: job "rate-3" paid 0 tokens to host/rated where 1 are due`},
 		{"a start in a pause", func(records map[string]*results.Record) []*results.Record {
 			move(&records["pause-2"].Attempts[0], records["pause-1"].Attempts[0].EndedAt.Add(200*time.Millisecond))
 			return nil

@@ -51,6 +51,9 @@ func (o *callOptions) addFlags(f *pflag.FlagSet) {
 // describe adds the limits to a document, and what each call needs to its job.
 func (o *callOptions) describe(doc, job map[string]any) error {
 	pools := slices.Clone(o.pools)
+	if idle := o.idleLimit(job["http"] != nil); idle != "" {
+		return &hinted{fmt.Errorf("--limit %s: no call needs it", idle), "--host, --account and --pool say what a call needs"}
+	}
 	switch {
 	case o.burst > 0 && o.rate == "":
 		return &hinted{errors.New("--burst is without --rate"), "--rate 10/s --burst 20 lets 20 start at once"}
@@ -80,6 +83,22 @@ func (o *callOptions) describe(doc, job map[string]any) error {
 		job["timeout"] = o.timeout.String()
 	}
 	return nil
+}
+
+// idleLimit returns a limit that no call falls under, which would run without it;
+// empty if there is none. A call of a URL may have any host.
+func (o *callOptions) idleLimit(called bool) string {
+	for kind, names := range map[string][]string{"host": {o.host}, "account": {o.account}, "pool": o.pools} {
+		for limited := range o.limits[kind+"s"] {
+			needed := slices.ContainsFunc(names, func(name string) bool {
+				return strings.EqualFold(name, limited) || strings.Contains(name, "{}") || kind == "host" && strings.HasPrefix(strings.ToLower(name), strings.ToLower(limited)+":")
+			})
+			if !needed && !strings.HasPrefix(limited, "*") && !(kind == "host" && called && o.host == "") {
+				return kind + "/" + limited
+			}
+		}
+	}
+	return ""
 }
 
 // limitFlag reads KIND/NAME=LIMIT,... and may be given again and again.

@@ -88,6 +88,9 @@ func (m meeting) id() string {
 	if m == (meeting{}) {
 		return ""
 	}
+	if real, err := filepath.EvalSymlinks(m.folder); err == nil {
+		m.folder = real
+	}
 	sum := sha256.Sum256([]byte(m.folder + "\x00" + m.redis))
 	return hex.EncodeToString(sum[:6])
 }

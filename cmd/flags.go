@@ -170,11 +170,14 @@ func (c *chosen) Next() (*jobspec.Job, error) {
 	}
 }
 
-// setFromEnv gives each flag that the command line left out the value of its
+// setFromEnv refuses empty flags, and gives each flag that the command line left out the value of its
 // variable, such as AGENTLIMIT_GRACE for --grace. An empty variable is none.
 func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var bad []error
 	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && isEmpty(f.Value) {
+			bad = append(bad, fmt.Errorf("--%s: it is empty: leave it out, or give it a value", f.Name))
+		}
 		name := "AGENTLIMIT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value, _ := lookup(name)
 		if f.Changed || value == "" || f.Name == "help" {
@@ -186,6 +189,15 @@ func setFromEnv(flags *pflag.FlagSet, lookup func(string) (string, bool)) error 
 		f.Changed = true
 	})
 	return errors.Join(bad...)
+}
+
+// isEmpty reports whether a flag was given nothing, as by a variable of a script that
+// is not set.
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return slices.Contains(list.GetSlice(), "")
+	}
+	return v.String() == ""
 }
 
 // complete has c's flags told in their order, and shells offer their words, and files

@@ -213,6 +213,8 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	s.total = totalOf(u.Summary, s.total)
 	aborted, isAborted := errors.AsType[*coded](context.Cause(ctx))
 	switch {
+	case err != nil && u.Attempts > 0: // whatever it is, jobs ran
+		err = &coded{err, exitBroken}
 	case err != nil:
 		err = broken(err)
 	case isAborted:

@@ -26,6 +26,7 @@ func TestShared(t *testing.T) {
 		"a dear job is not starved":       dearJobIsNotStarved,
 		"but not a results file":          notAResultsFile,
 		"numbers must be the same":        numbersMustBeTheSame,
+		"numbers may clash late":          numbersMayClashLate,
 		"a pause of another's is said":    pauseIsSaid,
 	})
 }
@@ -99,6 +100,16 @@ func numbersMustBeTheSame(t *testing.T, p *party) {
 	p.run("first", fiveASecond, p.calls("first", 1, "h", noEnd, ""))
 	p.service.await(t, "first", 1)
 	p.run("other", oneCall, p.calls("other", 1, "h", 0, "")).exitsSaying(2, "concurrency 1 here, but concurrency 2, rate 5/s, burst 1 at ")
+}
+
+// numbersMayClashLate has another process use a key first that a run comes to need: it
+// cannot go on, but jobs of it ran.
+func numbersMayClashLate(t *testing.T, p *party) {
+	late := slices.Concat(p.calls("late", 1, "h", 0, ", host: free"), p.calls("later", 1, "h", 0, ", host: nas, not_before: 3s"))
+	m := p.run("late", fiveASecond, late)
+	p.run("other", `{hosts: {nas: {concurrency: 1}}}`, p.calls("other", 1, "h", noEnd, ", host: nas"))
+	p.service.await(t, "other", 1)
+	m.exitsSaying(3, "concurrency 2, rate 5/s, burst 1 here, but concurrency 1 at ")
 }
 
 // accountsDoNotSlowEachOther has two processes with an account each, and no limit

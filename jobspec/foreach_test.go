@@ -122,6 +122,7 @@ func TestItemsWhereNoneFit(t *testing.T) {
 		{`"host":"${item:value}","exec":{"argv":["x"]}`, "a b", `want a host name, such as api.example.com, gpu-box:8080 or [::1] (row rows.jsonl:1)`},
 		{`"http":{"url":"${item:value}"}`, "file:///etc/passwd", `(the value is not shown, it may hold secrets) (row rows.jsonl:1)`},
 		{`"http":{"url":"http://h/users/${item:value}/delete"}`, "..", `${item:value}: the item ".." cannot be part of a path (row rows.jsonl:1)`},
+		{`"output":{"save":"out/${item:value}"},"http":{"url":"http://h/"}`, "", `${item:value}: the item is empty: it cannot be part of a path (row rows.jsonl:1)`},
 		{`"http":{"url":"http://h/users/${item:value}"}`, ".", `${item:value}: the item "." cannot be part of a path (row rows.jsonl:1)`},
 		{`"http":{"url":"http://h/users/x?q=${item:value}"}`, "..", ``},
 		{`"http":{"url":"http://h/","headers":{"X":"${item:value}"}}`, "a\nb", `want a header value without line breaks`},

@@ -14,9 +14,8 @@ import (
 	"agentlimit/limits"
 )
 
-// index lists the jobs of files that can be read again, 24 bytes a job and 4 more
-// where any has a deadline, so that a run need not take them up in the order of the
-// files. A job whose lane has nobody waiting in memory comes first, whose host has
+// index lists the jobs of files that can be read again, 24 bytes a job and 4 more until
+// all are listed, so that a run need not take them up in the order of the files. A job whose lane has nobody waiting in memory comes first, whose host has
 // the fewest waiting there before others: so nothing hides a job that could start.
 // The jobs of a lane come by deadline, and as the files have them.
 type index struct {
@@ -27,7 +26,7 @@ type index struct {
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
 	seed   maphash.Seed
 	began  limits.Time
-	times  [][]int32         // that rank a lane's jobs, see [index.time]; nil: all are equal
+	ranks  []int32           // of each job among those of its lane
 	lanes  map[uint64]*shelf // by the hash of what tells them apart
 	hosts  map[string]*shelf
 
@@ -59,7 +58,7 @@ type shelf struct {
 	first    int32 // number of the first job that was not handed out, here or below
 	last     int32 // number of the last of them; of a lane only
 	left     int32 // how many they are; of a lane only
-	unsorted bool  // they are not in the order of their times
+	unsorted bool  // they are not in the order of their ranks
 	waiting  int   // jobs that were handed out and wait to be started
 	place    int   // in above.below; -1: nothing is left
 }
@@ -131,8 +130,9 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	if equals > 0 {
 		x.equals[x.count] = equals
 	}
+	x.ranks = append(x.ranks, x.rank(j))
 	if mine {
-		x.enqueue(int32(x.count), x.laneOf(j), x.rank(j))
+		x.enqueue(int32(x.count), x.laneOf(j))
 		x.mine++
 	} else {
 		x.spot(x.count).next = notMine
@@ -153,49 +153,26 @@ func (x *index) rank(j *Job) int32 {
 	return int32(min(max(when.Moment(x.began).Sub(x.began).Milliseconds(), math.MinInt32), math.MaxInt32))
 }
 
-// time returns the rank of a job among those of its lane.
-func (x *index) time(number int32) int32 {
-	if n := int(number) / chunk; n < len(x.times) && x.times[n] != nil {
-		return x.times[n][number%chunk]
-	}
-	return math.MaxInt32
-}
-
-// setTime keeps a job's rank.
-func (x *index) setTime(number, time int32) {
-	n := int(number) / chunk
-	for len(x.times) <= n {
-		x.times = append(x.times, nil)
-	}
-	if x.times[n] == nil {
-		x.times[n] = slices.Repeat([]int32{math.MaxInt32}, chunk)
-	}
-	x.times[n][number%chunk] = time
-}
-
 // enqueue puts a job behind the others of its lane.
-func (x *index) enqueue(number int32, lane *shelf, time int32) {
-	if time != math.MaxInt32 {
-		x.setTime(number, time)
-	}
+func (x *index) enqueue(number int32, lane *shelf) {
 	if lane.left == 0 {
 		lane.first = number
 	} else {
 		x.spot(int(lane.last)).next = number
-		lane.unsorted = lane.unsorted || time < x.time(lane.last)
+		lane.unsorted = lane.unsorted || x.ranks[number] < x.ranks[lane.last]
 	}
 	lane.last = number
 	lane.left++
 }
 
-// sort brings a lane's jobs into the order of their times.
+// sort brings a lane's jobs into the order of their ranks.
 func (x *index) sort(lane *shelf) {
 	numbers := make([]int32, 0, lane.left)
 	for n := lane.first; len(numbers) < cap(numbers); n = x.spot(int(n)).next {
 		numbers = append(numbers, n)
 	}
 	slices.SortFunc(numbers, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(x.time(a), x.time(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.ranks[a], x.ranks[b]), cmp.Compare(a, b))
 	})
 	for i, n := range numbers[1:] {
 		x.spot(int(numbers[i])).next = n
@@ -250,7 +227,7 @@ func (x *index) fill() {
 		host.first = host.below[0].first
 		heap.Push(&x.all.below, host)
 	}
-	x.lanes, x.hosts, x.times = nil, nil, nil
+	x.lanes, x.hosts, x.ranks = nil, nil, nil
 }
 
 // take hands out the next job: its number, and the shelf it lay on; ok is false if

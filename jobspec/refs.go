@@ -194,6 +194,9 @@ func (d *decoder) reference(n *node, ref string, plain []byte, as use) (string, 
 
 // fits refuses a value that would lead a path to another folder.
 func fits(value, what string, as use) error {
+	if as == forPath && value == "" {
+		return fmt.Errorf("the %s is empty: it cannot be part of a path", what)
+	}
 	if as == forPath && (value == ".." || strings.ContainsAny(value, `/\`)) {
 		return fmt.Errorf("the %s %q cannot be part of a path", what, value)
 	}

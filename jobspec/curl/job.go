@@ -43,8 +43,8 @@ func (w *writer) add(r *request, i int) error {
 		return r.broken
 	}
 	comment := fmt.Sprintf("\n  # line %d", r.line)
-	for n, note := range r.left {
-		comment += []string{"; not carried over: ", ", "}[min(n, 1)] + strings.ReplaceAll(note.Text, "\n", " ")
+	if len(r.left) > 0 {
+		comment += "; not carried over: " + r.leftOut()
 	}
 	target, user, err := r.target(r.urls[i])
 	if err != nil {
@@ -72,6 +72,15 @@ func (w *writer) add(r *request, i int) error {
 	w.jobs += comment + "\n" + made
 	w.Jobs++
 	return err
+}
+
+// leftOut lists what is not carried over, in one line.
+func (r *request) leftOut() string {
+	var all []string
+	for _, note := range r.left {
+		all = append(all, strings.ReplaceAll(note.Text, "\n", " "))
+	}
+	return strings.Join(all, ", ")
 }
 
 // spell returns a job in YAML, as an item of a list.

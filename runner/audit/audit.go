@@ -4,7 +4,6 @@
 package audit
 
 import (
-	"cmp"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -26,6 +25,10 @@ type Spec struct {
 	// Jobs are the ids of all jobs that should have a record. Nil: not checked.
 	Jobs iter.Seq[string]
 
+	// Terms returns what the job files say of a job of that id and hash; nil if they
+	// have none. Nil: not known of any.
+	Terms func(id, hash string) *Terms
+
 	// Bad are the places of lines that are no jobs, as file:line or
 	// file:line:column: each should have a record that is invalid, under whatever
 	// name of the file.
@@ -43,6 +46,12 @@ type Spec struct {
 	// comes in the order of time, and the global cap's before any other. Of k, Peak
 	// and Tightest are not known yet.
 	Watch func(k *KeyReport, at limits.Time, underWay, spent int64)
+}
+
+// Terms are what a job file says of a job.
+type Terms struct {
+	Needs    []limits.Need // by Key, each once; without Limit
+	Deadline bool          // it has one
 }
 
 // Report is what an audit found.
@@ -83,12 +92,12 @@ const (
 	Concurrency Kind = "concurrency" // more attempts under way than permits
 	Rate        Kind = "rate"        // more tokens spent than burst and refill allow
 	Paused      Kind = "pause"       // admitted before a pause had ended
-	Late        Kind = "late"        // started after the job's deadline
-	Unpaid      Kind = "unpaid"      // admitted without one of the job's keys
+	Late        Kind = "late"        // started after the job's deadline, or without it
+	Unpaid      Kind = "unpaid"      // admitted without one of the job's keys, or for less than it costs
 	Lost        Kind = "lost"        // a job without a record
 	Doubled     Kind = "doubled"     // recorded twice by a run, or run again after it succeeded
 	Unexpected  Kind = "unexpected"  // a record of a job that nobody named
-	Damaged     Kind = "damaged"     // a line that is no record, or times that cannot be
+	Damaged     Kind = "damaged"     // a line that is no record, or what cannot be
 )
 
 // Violation is one breach.
@@ -105,20 +114,29 @@ type Violation struct {
 // which it ended; a bucket's windows are compared in whole numbers, without
 // tolerance. Records that cannot be read are violations.
 func Check(records iter.Seq2[results.Record, error], spec Spec) Report {
+	return CheckEach(func(yield func(string, iter.Seq2[results.Record, error]) bool) { yield("", records) }, spec)
+}
+
+// CheckEach audits records of files, by name, each of which is to have all jobs, by
+// runs that no other has. Limits are judged over all of them together.
+func CheckEach(files iter.Seq2[string, iter.Seq2[results.Record, error]], spec Spec) Report {
 	b := &book{spec: spec, seed: maphash.MakeSeed(), ledgers: make(map[limits.Key]*ledger), runs: make(map[string]int32)}
-	for r, err := range records {
-		if err != nil {
-			b.report(Damaged, limits.Key{}, "", 0, "%v", err)
-			continue
+	for name, records := range files {
+		b.file = file{name: name, first: len(b.endings), firstRun: int32(len(b.runs))}
+		b.files = append(b.files, b.file)
+		for r, err := range records {
+			if err != nil {
+				b.report(Damaged, limits.Key{}, "", 0, "%v", err)
+				continue
+			}
+			b.add(&r)
 		}
-		b.add(&r)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(b.ledgers), limits.Key.Compare) {
 		b.judge(key, b.ledgers[key])
 	}
 	if !spec.KeysOnly {
-		b.judgeJobs(spec.Jobs)
-		b.judgeBad(spec.Bad)
+		b.judgeFiles()
 	}
 	return b.found
 }
@@ -129,8 +147,10 @@ type book struct {
 	seed    maphash.Seed
 	ledgers map[limits.Key]*ledger
 	runs    map[string]int32 // their numbers
-	endings []ending         // by record, until the keys are judged
-	dear    []int64          // costs that a spell has no room for
+	files   []file
+	file    file          // that is read, then that is judged
+	endings []ending      // by record, until the keys are judged
+	needs   []limits.Need // room for those of one attempt
 	found   Report
 }
 
@@ -176,78 +196,4 @@ func (b *book) ledger(key limits.Key) *ledger {
 		b.ledgers[key] = l
 	}
 	return l
-}
-
-func (b *book) add(r *results.Record) {
-	if r.ID == "" || !slices.Contains(results.Statuses[:], r.Status) {
-		b.report(Damaged, limits.Key{}, r.ID, r.EndedAt.Limits(), "a record of the job %q with the status %q", r.ID, r.Status)
-	}
-	job := int32(b.found.Records)
-	b.found.Records++
-	if !b.spec.KeysOnly {
-		run, known := b.runs[r.Run]
-		if !known {
-			run = int32(len(b.runs))
-			b.runs[r.Run] = run
-		}
-		b.endings = append(b.endings, ending{
-			id: r.ID, hash: maphash.String(b.seed, r.Hash), at: r.EndedAt.Limits(), run: run,
-			succeeded: r.Status == results.Succeeded, invalid: r.Status == results.Invalid,
-		})
-	}
-	for i := range r.Attempts {
-		b.found.Attempts++
-		b.attempt(r, &r.Attempts[i], job)
-	}
-}
-
-// attempt enters one attempt into the ledgers of its keys.
-func (b *book) attempt(r *results.Record, a *results.Attempt, job int32) {
-	s := spell{from: a.AdmittedAt.Limits(), to: a.EndedAt.Limits(), job: job}
-	started := a.StartedAt.Limits()
-	if s.from <= 0 || started < s.from || s.to < started {
-		b.report(Damaged, limits.Key{}, r.ID, s.from, "job %q: an attempt was not admitted, started and ended in this order", r.ID)
-		s.to = max(s.from, s.to)
-	}
-	if deadline := r.Deadline.Limits(); deadline != 0 && started > deadline {
-		b.report(Late, limits.Key{}, r.ID, started, "job %q was started %v after its deadline", r.ID, started.Sub(deadline))
-	}
-	for key, cost := range a.Charge {
-		s.paid = max(0, cost)
-		b.enter(key, s)
-	}
-	s.paid = 0
-	host := cmp.Or(a.Host, r.Host)
-	b.unpaid(r, a, s, host)
-	b.enter(limits.Key{Kind: limits.Global, Name: r.Run}, s)
-	if host != "" && r.Account != "" && !b.spec.KeysOnly { // it is judged for pauses only
-		b.enter(limits.PairKey(host, r.Account), s)
-	}
-	if h := a.Hint; h != nil && h.Key != nil && !b.spec.KeysOnly {
-		l := b.ledger(*h.Key)
-		l.pauses = append(l.pauses, pause{s.to.Add(b.spec.PauseLag), h.Until.Limits(), job})
-	}
-}
-
-func (b *book) enter(key limits.Key, s spell) {
-	l := b.ledger(key)
-	l.spells = append(l.spells, s)
-}
-
-// unpaid reports the keys of the job that the attempt did not pass, and counts
-// it against them all the same.
-func (b *book) unpaid(r *results.Record, a *results.Attempt, s spell, host string) {
-	check := func(kind limits.Kind, name string) {
-		key := limits.Key{Kind: kind, Name: name}
-		if _, paid := a.Charge[key]; paid || name == "" {
-			return
-		}
-		b.report(Unpaid, key, r.ID, s.from, "job %q was admitted without %v", r.ID, key)
-		b.enter(key, s)
-	}
-	check(limits.Host, host)
-	check(limits.Account, r.Account)
-	for _, pool := range r.Pools {
-		check(limits.Pool, pool)
-	}
 }

@@ -200,8 +200,18 @@ func record(run, hash string, status results.Status) func(*results.Record) {
 	return func(r *results.Record) { r.Run, r.Hash, r.Status = run, hash, status }
 }
 
+// termsOf knows of some jobs.
+func termsOf(id, hash string) *Terms {
+	return map[string]*Terms{
+		"dear h":  {Needs: []limits.Need{{Key: api, Cost: 2}}},
+		"team h":  {Needs: []limits.Need{{Key: api, Cost: 1}, {Key: teamB, Cost: 1}}},
+		"timed h": {Deadline: true},
+	}[id+" "+hash]
+}
+
 func TestCheck(t *testing.T) {
 	exec := func(r *results.Record) { r.Host, r.Attempts[0].Host, r.Attempts[0].Charge = "", "", nil }
+	untried := func(r *results.Record) { r.Attempts = nil }
 	pair := limits.PairKey("api", "b")
 	type found = []string
 	tests := []struct {
@@ -241,7 +251,7 @@ func TestCheck(t *testing.T) {
 			try("a", 0, 1, cost(3)), try("b", 50_000, 50_001, cost(1)), try("c", 100_000, 100_001, cost(2)), try("d", 149_999, 150_000),
 		}, found{"rate host/api d 149999"}},
 		{"costs beyond all counting", []results.Record{try("a", 0, 1, cost(1<<62)), try("b", 1, 2, cost(1<<62)), try("c", 2, 3, cost(1<<62))}, found{"rate host/api a 0"}},
-		{"a cost below zero earns nothing", []results.Record{try("a", 0, 1, cost(-9)), try("b", 1, 2, cost(5))}, found{"rate host/api b 1"}},
+		{"a cost below zero earns nothing", []results.Record{try("a", 0, 1, cost(-9)), try("b", 1, 2, cost(5))}, found{"unpaid host/api a 0", "rate host/api b 1"}},
 
 		{"started at the deadline", []results.Record{try("a", 7, 9, deadline(7))}, nil},
 		{"started after the deadline", []results.Record{try("a", 8, 9, deadline(7))}, found{"late a 8"}},
@@ -267,13 +277,23 @@ func TestCheck(t *testing.T) {
 		{"run again after it was changed", []results.Record{try("a", 0, 1), try("a", 2, 3, record("s", "changed", results.Succeeded))}, nil},
 
 		{"admitted without its account", []results.Record{try("a", 0, 1, func(r *results.Record) { r.Account = "b" })}, found{"unpaid account/b a 0"}},
+		{"paid less than nothing", []results.Record{try("a", 0, 1, cost(-1))}, found{"unpaid host/api a 0"}},
+		{"paid less than the job costs", []results.Record{try("dear", 0, 1, cost(1))}, found{"unpaid host/api dear 0"}},
+		{"paid what the job costs", []results.Record{try("dear", 0, 1, cost(2))}, nil},
+		{"paid what a job cost before it was changed", []results.Record{try("dear", 0, 1, cost(1), record("r", "changed", results.Succeeded))}, nil},
+		{"admitted without an account that only the job file knows", []results.Record{try("team", 0, 1)}, found{"unpaid account/b team 0"}},
+		{"started without its deadline", []results.Record{try("timed", 3, 9)}, found{"late timed 3"}},
+		{"started with its deadline", []results.Record{try("timed", 3, 9, deadline(7))}, nil},
+		{"succeeded without an attempt", []results.Record{try("a", 0, 1, untried)}, found{"damaged a 1"}},
+		{"failed without an attempt", []results.Record{try("a", 0, 1, untried, record("r", "h", results.Failed))}, nil},
+		{"deferred without a reason", []results.Record{try("timed", 0, 1, untried, record("r", "h", results.Deferred))}, found{"damaged timed 1"}},
 		{"ended before it was admitted", []results.Record{try("a", 5, 4)}, found{"damaged a 5"}},
 		{"without any times", []results.Record{try("a", -start, -start)}, found{"damaged a"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got found
-			for _, v := range Check(each(tt.records), Spec{Limits: limitOf}).Violations {
+			for _, v := range Check(each(tt.records), Spec{Limits: limitOf, Terms: termsOf}).Violations {
 				got = append(got, brief(v))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -18,31 +19,60 @@ type ending struct {
 	succeeded, invalid bool
 }
 
+// file is records among which each job is to have ended once.
+type file struct {
+	name     string // empty: there is no other
+	first    int    // index of its first ending
+	firstRun int32  // the least number of a run of its own
+}
+
+// reportJob adds a violation that is one of the file.
+func (b *book) reportJob(kind Kind, job string, at limits.Time, message string, args ...any) {
+	text := fmt.Sprintf(message, args...)
+	if b.file.name != "" {
+		text = b.file.name + ": " + text
+	}
+	b.report(kind, limits.Key{}, job, at, "%s", text)
+}
+
+// judgeFiles looks in each file for what became of jobs and bad lines.
+func (b *book) judgeFiles() {
+	for i := range b.files {
+		b.file = b.files[i]
+		endings := b.endings[b.file.first:]
+		if i+1 < len(b.files) {
+			endings = endings[:b.files[i+1].first-b.file.first]
+		}
+		b.judgeJobs(endings, b.spec.Jobs)
+		b.judgeBad(endings, b.spec.Bad)
+	}
+}
+
 // judgeJobs looks for jobs that were lost, doubled or never asked for. Jobs may
 // be nil: then any job may have a record, and none must.
-func (b *book) judgeJobs(jobs iter.Seq[string]) {
-	slices.SortFunc(b.endings, func(a, b ending) int {
+func (b *book) judgeJobs(endings []ending, jobs iter.Seq[string]) {
+	slices.SortFunc(endings, func(a, b ending) int {
 		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at), cmp.Compare(a.run, b.run))
 	})
-	expected := make([]bool, len(b.endings)) // at the first ending of each id
+	expected := make([]bool, len(endings)) // at the first ending of each id
 	if jobs != nil {
 		for id := range jobs {
-			i, found := slices.BinarySearchFunc(b.endings, id, func(e ending, id string) int { return cmp.Compare(e.id, id) })
+			i, found := slices.BinarySearchFunc(endings, id, func(e ending, id string) int { return cmp.Compare(e.id, id) })
 			if found {
 				expected[i] = true
 			} else {
-				b.report(Lost, limits.Key{}, id, 0, "job %q has no record", id)
+				b.reportJob(Lost, id, 0, "job %q has no record", id)
 			}
 		}
 	}
-	for first, end := 0, 0; first < len(b.endings); first = end {
-		for end = first; end < len(b.endings) && b.endings[end].id == b.endings[first].id; end++ {
+	for first, end := 0, 0; first < len(endings); first = end {
+		for end = first; end < len(endings) && endings[end].id == endings[first].id; end++ {
 		}
-		e := b.endings[first]
+		e := endings[first]
 		if jobs != nil && !expected[first] && !e.invalid {
-			b.report(Unexpected, limits.Key{}, e.id, e.at, "job %q is in no job file", e.id)
+			b.reportJob(Unexpected, e.id, e.at, "job %q is in no job file", e.id)
 		}
-		b.judgeEndings(b.endings[first:end])
+		b.judgeEndings(endings[first:end])
 	}
 }
 
@@ -50,9 +80,9 @@ func (b *book) judgeJobs(jobs iter.Seq[string]) {
 var placeInFile = regexp.MustCompile(`(:\d+){1,2}$`)
 
 // judgeBad looks for bad lines of the job files that were lost.
-func (b *book) judgeBad(places []string) {
+func (b *book) judgeBad(endings []ending, places []string) {
 	have := make(map[string]int)
-	for _, e := range b.endings {
+	for _, e := range endings {
 		if e.invalid {
 			have[placeInFile.FindString(e.id)]++
 		}
@@ -60,7 +90,7 @@ func (b *book) judgeBad(places []string) {
 	for _, place := range places {
 		at := placeInFile.FindString(place)
 		if have[at]--; have[at] < 0 {
-			b.report(Lost, limits.Key{}, "", 0, "the bad line %s has no record", place)
+			b.reportJob(Lost, "", 0, "the bad line %s has no record", place)
 		}
 	}
 }
@@ -76,9 +106,9 @@ func (b *book) judgeEndings(list []ending) {
 	for i, e := range list {
 		switch {
 		case runs[e.run]:
-			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q has two records of one run", e.id)
+			b.reportJob(Doubled, e.id, e.at, "job %q has two records of one run", e.id)
 		case done != nil && done.hash == e.hash:
-			b.report(Doubled, limits.Key{}, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
+			b.reportJob(Doubled, e.id, e.at, "job %q was taken up again after it had succeeded", e.id)
 		}
 		runs[e.run] = true
 		if e.succeeded {

@@ -86,6 +86,7 @@ func (s *Schedule) granted(a asked, now limits.Time) {
 		s.unknown(l)
 	}
 	for i, k := range l.keys {
+		k.kept = Global
 		if k.full() || k.takes(j.cost(i)) {
 			s.saversChanged(k, l)
 		}
@@ -185,6 +186,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 	k := s.keys[v.Key]
 	switch v.Cause {
 	case limits.Permit:
+		k.kept = causeOf(k.id.Kind)
 		if !k.full() {
 			l.doubted = j
 			if !outdated {
@@ -201,6 +203,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 		}
 		return
 	case limits.Tokens:
+		k.kept = Rate
 		cost := j.cost(slices.Index(l.keys, k))
 		if k.tokensAt(cost, now) <= now {
 			l.doubted = j

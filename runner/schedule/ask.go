@@ -23,7 +23,7 @@ type asked struct {
 func (s *Schedule) Ask(now limits.Time, most int) *limits.Batch {
 	s.batchNo++
 	s.asked, s.needs, s.batch.Claims = s.asked[:0], s.needs[:0], s.batch.Claims[:0]
-	s.batch.Max = most
+	s.batch.Max, s.full = most, most <= 0
 	probing := false
 	for starts := 0; starts < most && len(s.batch.Claims) < maxClaims && s.ready.len() > 0; {
 		k := s.ready.top()

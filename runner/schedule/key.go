@@ -15,6 +15,8 @@ type key struct {
 	minCost int64 // the smallest cost above zero that was ever asked of it
 	anyFree bool  // a job that costs nothing was seen
 
+	kept Cause // of what the key last kept a job from starting by; Global: nothing since the last start
+
 	openedAt   limits.Time // when it was last shut no more
 	openedFrom Cause       // of the wait until then
 
@@ -202,6 +204,9 @@ func (s *Schedule) blameAndWake(l *lane, at limits.Time, on *key, cause Cause, n
 		block = l.pair
 	}
 	l.blame(cause, block, now)
+	if cause != Pause {
+		on.kept = cause
+	}
 	if at > now {
 		s.wake(on, at)
 	}

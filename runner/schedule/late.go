@@ -66,21 +66,37 @@ func (s *Schedule) late(j *Job, now limits.Time) (Deferral, bool) {
 	return Deferral{}, false
 }
 
-// missed says why a job whose deadline has passed did not start.
+// missed says why a job whose deadline has passed did not start. While nobody knows of
+// anything that keeps it, because the coordinator is asked, or was not yet, it is what
+// kept jobs last from one of its keys, unless every slot of this process is in use.
 func (s *Schedule) missed(j *Job, now limits.Time) Deferral {
+	l := j.lane
+	d := Deferral{Job: j}
+	cause := Global
 	switch j.phase {
 	case notDue:
 		return Deferral{Job: j, Why: NotYet, Until: j.due}
-	case claimed:
-		return Deferral{Job: j, Why: NoAnswer}
+	case queued:
+		s.look(l, now)
+		cause, d.Key = l.cause, l.block
 	}
-	l := j.lane
-	d := Deferral{Job: j, Why: NoPermit, Key: l.block}
-	switch l.cause {
+	for _, k := range l.keys {
+		if cause == Global && !s.full {
+			cause, d.Key = k.kept, k.id
+		}
+	}
+	switch cause {
+	case Global:
+		if d.Why, d.Key = NoPermit, (limits.Key{}); j.phase == claimed || l.asking {
+			d.Why = NoAnswer
+			return d
+		}
 	case Rate:
 		d.Why = NoTokens
 	case Pause:
 		d.Why = InPause
+	default:
+		d.Why = NoPermit
 	}
 	if _, at := s.earliest(j, now); at > now {
 		d.Until = at

@@ -98,6 +98,7 @@ type Schedule struct {
 	due        heap[*Job]
 	deadlines  heap[*Job]
 	waiting    int
+	full       bool // nothing more could start at the last Ask: the global cap is reached
 
 	lastClaim limits.ClaimID
 	batchNo   uint64

@@ -48,8 +48,8 @@ jobs.jsonl:400:27: exec.argv[0]: ${var:none}: unknown var`
 	}
 }
 
-// TestNobodyReadsOn loads files that are given up, or come to their end: the
-// goroutine that reads ahead is gone then, or the bubble would not end.
+// TestNobodyReadsOn loads files that are given up, or come to their end: no
+// goroutine is left then, or the bubble would not end.
 func TestNobodyReadsOn(t *testing.T) {
 	bad := make(map[int]string)
 	for i := range 5000 {
