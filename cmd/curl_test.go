@@ -200,7 +200,7 @@ var curlLines = []struct {
 	{what: "a user", line: `curl -u user:pass:word SRV/a`, basic: true},
 	{what: "a user in the URL", line: `curl http://user:pass%3Aword@HOST/a`, basic: true},
 	{what: "cookies", line: `curl -b 'sid=abc123; theme=dark' SRV/a`},
-	{what: "several cookies, one of a variable", line: `curl -b 'theme=dark' --cookie "t=$TOKEN" SRV/a`},
+	{what: "several cookies, of variables", line: `curl -b "u=$TOKEN" --cookie "t=$TOKEN" SRV/a`},
 	{what: "a header of cookies", line: `curl -H 'Cookie: sid=abc123; theme=dark' SRV/a`},
 	{what: "data", line: `curl -d a=1 -d 'b=2 c' SRV/a`},
 	{what: "data in one word", line: `curl -da=1 SRV/a`},

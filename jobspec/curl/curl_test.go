@@ -52,3 +52,23 @@ func FuzzConvert(f *testing.F) {
 		}
 	})
 }
+
+// TestNoCredentialStays has what identifies the caller in all places, also beside a
+// variable of the shell.
+func TestNoCredentialStays(t *testing.T) {
+	for _, line := range []string{
+		`-H "Authorization: Token token=hush-hush, x=$U"`, `-b "sid=hush-hush; user=$U"`, `-H "X-Api-Key: hush-hush$U"`,
+		`--oauth2-bearer "hush-hush$U"`, `-H 'X-Jwt: hush-hush'`, `-H 'X-Signature: hush-hush'`, `-H 'DD-APPLICATION-KEY: hush-hush'`,
+		`-H 'X-Access: Bearer hush-hush'`, `'http://h/?token=hush-hush'"$U"`, `'http://h/?client_secret=hush-hush'`,
+		`'http://h/?refresh_token=hush-hush'`, `'http://h/?pwd=hush-hush'`, `'http://h/?api-key=hush-hush'`, `'http://h/?X-Amz-Signature=hush-hush'`,
+	} {
+		made, err := curl.Convert("curl "+line+" http://h/\n", func(path string) string { return path })
+		if err != nil || strings.Contains(made.Text, "hush-hush") || !strings.Contains(made.Text, "${env:") {
+			t.Errorf("curl %s: %v\n%s", line, err, made.Text)
+		}
+	}
+	made, err := curl.Convert(`curl -H "Authorization: Bearer $TOKEN" -b "sid=$SID" http://h/`, func(path string) string { return path })
+	if err != nil || !strings.Contains(made.Text, "Bearer ${env:TOKEN}") || !strings.Contains(made.Text, "sid=${env:SID}") {
+		t.Errorf("variables that have names lose them: %v\n%s", err, made.Text)
+	}
+}

@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 var (
 	// secretHeader and secretKey match the names of headers, and the keys of a query, that
 	// identify who calls.
-	secretHeader = regexp.MustCompile(`(?i)authorization|^cookie|(api|access|subscription|private)-?key|\bauth\b|token|secret|password|session|credential`)
-	secretKey    = regexp.MustCompile(`(?i)^(key|token|api_?key|access_token|auth|sig|signature|password|secret)$`)
+	secretHeader = regexp.MustCompile(`(?i)authorization|^cookie|(api|access|app|application|subscription|private)-?key|\bauth\b|token|jwt|secret|password|session|credential|signature`)
+	secretKey    = regexp.MustCompile(`(?i)^(key|pwd|sig)$|api[-_]?key|auth|credential|jwt|passw|secret|session|signature|token`)
 
-	origin  = regexp.MustCompile(`^(?:.*?://)?([^/?:]*)[^/?]*`)
-	notName = regexp.MustCompile(`[^A-Z0-9]+`)
+	attribute = regexp.MustCompile(`[\w.-]+=` + mark) // with a variable as its value
+	origin    = regexp.MustCompile(`^(?:.*?://)?([^/?:]*)[^/?]*`)
+	notName   = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
 // host returns the host of a URL, for names. Variables that it is in are no secrets.
@@ -28,14 +30,22 @@ func (w *writer) host(target string) string {
 	return variable.ReplaceAllString(found[1], "$1")
 }
 
+// told reports whether a text has nothing of its own that could be a secret, but only
+// variables that have a name already.
+func told(text string) bool {
+	return !strings.ContainsFunc(variable.ReplaceAllString(attribute.ReplaceAllString(text, mark), ""), func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
 // hide returns a header's value with a variable for what is secret in it.
 func (w *writer) hide(name, value, host string) string {
-	if !secretHeader.MatchString(name) || strings.Contains(value, mark) {
-		return value
-	}
 	scheme, secret := "", value
-	if word, rest, found := strings.Cut(value, " "); found && strings.HasSuffix(name, "Authorization") {
+	word, rest, found := strings.Cut(value, " ")
+	bearer := found && strings.EqualFold(word, "Bearer")
+	if found && strings.HasSuffix(name, "Authorization") || bearer {
 		scheme, secret = word+" ", rest
+	}
+	if !bearer && !secretHeader.MatchString(name) || told(secret) {
+		return value
 	}
 	what := "what stands behind " + strings.TrimSpace(name+": "+scheme)
 	if scheme == "Basic " {
@@ -52,7 +62,7 @@ func (w *writer) hideQuery(target, host string) string {
 	}
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		if key, value, _ := strings.Cut(pair, "="); secretKey.MatchString(key) && value != "" && !strings.Contains(value, mark) {
+		if key, value, _ := strings.Cut(pair, "="); secretKey.MatchString(key) && !told(value) {
 			pairs[i] = key + "=" + w.variable(key+"_"+host, value, "what stands behind "+key+"= in the URL")
 		}
 	}
