@@ -47,6 +47,20 @@ func (b *Bucket) Refund(l Limit, cost int64) {
 	b.Level = min(l.Burst*l.Rate.Per, b.Level+cost*l.Rate.Per)
 }
 
+// after returns the bucket as it is once cost tokens were taken at a later time, all
+// that it has then and what it is to earn.
+func (b Bucket) after(l Limit, at Time, cost int64) Bucket {
+	b.Refill(l, at)
+	return b.owing(l, cost)
+}
+
+// owing returns the bucket as it is if cost tokens more are taken as soon as they are
+// there: its level may be below zero.
+func (b Bucket) owing(l Limit, cost int64) Bucket {
+	b.Level -= cost * l.Rate.Per
+	return b
+}
+
 // Ready returns the earliest moment at which cost tokens are there, if nobody
 // takes any before: Last if they are there now. A cost above the capacity is
 // never ready.

@@ -144,6 +144,15 @@ type Level struct {
 	Key    Key
 	Bucket Bucket
 	Pause  Time // zero if none was ever asked for
+	// Ahead is how many of the next tokens go to claims of other processes that go
+	// before the best-ranked of this one, as long as they wait.
+	Ahead int64
+}
+
+// Turn returns the earliest moment at which the bucket will have given cost tokens
+// to this process and Ahead tokens to others.
+func (l Level) Turn(limit Limit, cost int64) Time {
+	return l.Bucket.owing(limit, l.Ahead).Ready(limit, cost)
 }
 
 // Lost is the error of a coordinator that cannot be reached. What the process holds

@@ -32,7 +32,7 @@ func (c *claim) blocked(now Time) (v Verdict, earliest Time) {
 		}
 		earliest = max(earliest, n.bucket.Ready(n.limit, n.cost))
 		if ready := n.readyFor(c, now); ready > now {
-			block(Tokens, n.key, ready)
+			block(Tokens, n.key, max(ready, n.bucket.owing(n.limit, n.ahead(c, now)).Ready(n.limit, n.cost)))
 		}
 	}
 	return v, earliest
@@ -61,7 +61,7 @@ func (k *keyState) permitFor(c *claim, now Time) bool {
 		free--
 	}
 	for _, w := range k.passed {
-		if free > 0 && w.member != c.member && w != k.aside && w.countsAgainst(c, now) && w.wantsOnly(k, now) {
+		if free > 0 && w.member != c.member && w != k.aside && w.countsAgainst(c, now) && w.wantsOnly(k, Permit, now) {
 			free--
 		}
 	}
@@ -88,7 +88,7 @@ func (n need) hasCost() bool { return n.limit.Rate.Per > 0 && n.cost > 0 }
 // and end at the best-ranked.
 func (n need) readyFor(c *claim, now Time) Time {
 	ready := n.bucket.Ready(n.limit, n.cost)
-	if len(n.saver) == 0 {
+	if len(n.saver) == 0 || ready == Never {
 		return ready
 	}
 	s := n.savesFor(c, now)
@@ -101,16 +101,10 @@ func (n need) readyFor(c *claim, now Time) Time {
 	if begins > s.rank.Deadline || begins == Never {
 		return ready // it is late whatever is saved
 	}
-	if ready <= now {
-		b := n.bucket
-		b.Level -= n.cost * n.limit.Rate.Per
-		if b.Ready(n.limit, cost) <= start {
-			return ready
-		}
+	if n.bucket.after(n.limit, ready, n.cost).Ready(n.limit, cost) <= start {
+		return ready // the bucket refills by then
 	}
-	after := n.bucket
-	after.Refill(n.limit, begins)
-	after.Level -= cost * n.limit.Rate.Per
+	after := n.bucket.after(n.limit, begins, cost)
 	// Or before, if s does not start as soon as it may.
 	return min(after.Ready(n.limit, n.cost), n.bucket.Ready(n.limit, cost+n.cost))
 }
@@ -137,6 +131,18 @@ func (c *claim) otherwiseReady(k *keyState, now Time) Time {
 		}
 	}
 	return at
+}
+
+// ahead returns how many of the bucket's next tokens go to claims of other members
+// that go before c, and that nothing else keeps. They may leave, so nothing is refused
+// for their sake: it only tells c when its turn is.
+func (k *keyState) ahead(c *claim, now Time) (cost int64) {
+	for _, w := range k.saver {
+		if w.member != c.member && w.countsAgainst(c, now) && w.wantsOnly(k, Tokens, now) {
+			cost += w.costAt(k)
+		}
+	}
+	return cost
 }
 
 // costAt returns how many tokens of k's bucket the claim needs.

@@ -22,6 +22,9 @@ package limits
 //     most one permit set aside, for the claim that asked first. The waiting
 //     claim still holds nothing, so there is no cycle of waits.
 //
+// A claim that waits for tokens is told when its turn is, after those of other members
+// that go before it; if they leave, its member is woken.
+//
 // Invariants: inUse is the number of granted claims that need the key; a
 // refused claim has changed no permit and no token; a key is dropped only when
 // it is as a new one would be.
@@ -96,7 +99,7 @@ func (s *State) SyncMember(name string, now Time, batch *Batch, reply *Reply) er
 	}
 	for _, k := range s.touched {
 		if k.limit.Rate.Per > 0 || k.pause > 0 {
-			reply.Levels = append(reply.Levels, Level{Key: k.key, Bucket: k.bucket, Pause: k.pause})
+			reply.Levels = append(reply.Levels, Level{k.key, k.bucket, k.pause, k.aheadOf(m, now)})
 		}
 	}
 	if s.shared() {

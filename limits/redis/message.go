@@ -188,7 +188,7 @@ func (a *answer) read(batch *limits.Batch, reply *limits.Reply) error {
 	for _, level := range levels {
 		in.of, in.at = level, 0
 		reply.Levels = append(reply.Levels, limits.Level{
-			Key: in.key(), Bucket: limits.Bucket{Level: in.int(), Last: in.time()}, Pause: in.time(),
+			Key: in.key(), Bucket: limits.Bucket{Level: in.int(), Last: in.time()}, Pause: in.time(), Ahead: in.int(),
 		})
 	}
 	if in.wrong {

@@ -158,12 +158,12 @@ local function paused(c)
   return till, name
 end
 
-local function wantsOnly(c, k)
+local function wantsOnly(c, k, what)
   if paused(c) > now then return false end
   for i = 1, #c.keys do
     local n, cost = keys[c.keys[i]], c.costs[i]
-    if n ~= k and n.concurrency > 0 and n.inUse >= n.concurrency then return false end
-    if n.per > 0 and cost > 0 then
+    if (n ~= k or what ~= PERMIT) and n.concurrency > 0 and n.inUse >= n.concurrency then return false end
+    if (n ~= k or what ~= TOKENS) and n.per > 0 and cost > 0 then
       refill(n)
       if ready(n, cost) > now then return false end
     end
@@ -178,7 +178,7 @@ function permitFor(k, c)
   if aside and countsAgainst(aside, c) then free = free - 1 end
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
-    if w and w.member ~= c.member and w ~= aside and countsAgainst(w, c) and wantsOnly(w, k) then
+    if w and w.member ~= c.member and w ~= aside and countsAgainst(w, c) and wantsOnly(w, k, PERMIT) then
       free = free - 1
     end
   end
@@ -220,14 +220,31 @@ end
 
 function readyFor(k, cost, c)
   local at = ready(k, cost)
-  local s = #k.saver > 0 and savesFor(k, c)
+  local s = #k.saver > 0 and at ~= NEVER and savesFor(k, c)
   if not s then return at end
   local saved, start = costAt(s, k), otherwiseReady(s, k)
   local begins = math.max(start, ready(k, saved))
   if begins > s.deadline or begins == NEVER then return at end
-  if at <= now and readyAt(k, k.level - cost * k.per, k.last, saved) <= start then return at end
+  if readyAt(k, refilled(k, k.level, k.last, at) - cost * k.per, at, saved) <= start then return at end
   local after = refilled(k, k.level, k.last, begins) - saved * k.per
   return math.min(readyAt(k, after, begins, cost), ready(k, saved + cost))
+end
+
+local function ahead(k, c)
+  local cost = 0
+  for i = 1, #k.saver do
+    local w = claimAt(k.saver[i])
+    if w and w.member ~= c.member and countsAgainst(w, c) and wantsOnly(w, k, TOKENS) then
+      cost = cost + costAt(w, k)
+    end
+  end
+  return cost
+end
+
+local function aheadOf(k, m)
+  local at, known = headOf(k.saver, m.name)
+  local c = known and claimAt(k.saver[at])
+  return c and ahead(k, c) or 0
 end
 
 local function block(v, cause, name, at)
@@ -254,7 +271,9 @@ local function blocked(c)
     if k.per > 0 and cost > 0 then
       v.earliest = math.max(v.earliest, ready(k, cost))
       local at = readyFor(k, cost, c)
-      if at > now then block(v, TOKENS, k.name, at) end
+      if at > now then
+        block(v, TOKENS, k.name, math.max(at, readyAt(k, k.level - ahead(k, c) * k.per, k.last, cost)))
+      end
     end
   end
   return v
@@ -386,7 +405,22 @@ local function nextHead(heads, m)
   return first
 end
 
-local function wakeAt(k, m)
+local function nextServed(k)
+  local first
+  refill(k)
+  for i = 1, #k.saver do
+    local w = claimAt(k.saver[i])
+    if w and not silent(w) and permitted(w) and (not first or before(w, first)) then first = w end
+  end
+  return first
+end
+
+local function wakeFor(k, m)
+  local s = nextServed(k)
+  if s and s.member ~= m.name then
+    local at = math.max(otherwiseReady(s, k), ready(k, costAt(s, k)))
+    if at < s.due then s.due, wakes[s.member] = at, true end
+  end
   local free = k.concurrency - k.inUse
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
@@ -403,7 +437,7 @@ local function wake(m, room)
   for _, c in pairs(m.waiting) do
     if c.cause == PERMIT and c.due > now then c.due = room and now + AWAY or now - GRACE - 1 end
   end
-  for i = 1, #freed do wakeAt(freed[i], m) end
-  for i = 1, #touched do wakeAt(touched[i], m) end
+  for i = 1, #freed do wakeFor(freed[i], m) end
+  for i = 1, #touched do wakeFor(touched[i], m) end
   freed = {}
 end

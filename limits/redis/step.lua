@@ -331,7 +331,7 @@ end
 local function levels()
   local out = {}
   for _, k in ipairs(touched) do
-    if k.per > 0 or k.pause > 0 then out[#out + 1] = {k.name, k.level, k.last, k.pause} end
+    if k.per > 0 or k.pause > 0 then out[#out + 1] = {k.name, k.level, k.last, k.pause, aheadOf(k, self)} end
   end
   return out
 end

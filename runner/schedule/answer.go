@@ -224,6 +224,7 @@ func (s *Schedule) learn(level limits.Level, now limits.Time) {
 		return
 	}
 	expected := k.bucket
+	k.told = level
 	if k.bucket = level.Bucket; now > expected.Last {
 		expected.Refill(k.limit, now)
 	}

@@ -11,6 +11,7 @@ type key struct {
 	lanes   heap[*lane]   // lanes with waiting jobs, best-ranked first
 	held    int64         // permits held or asked for
 	bucket  limits.Bucket // as last reported, less what was asked for since
+	told    limits.Level  // as last reported
 	pause   limits.Time
 	minCost int64 // the smallest cost above zero that was ever asked of it
 	anyFree bool  // a job that costs nothing was seen
@@ -114,14 +115,14 @@ func (k *key) shut(now limits.Time) (until limits.Time, shut bool) {
 	case k.pause > now:
 		return k.pause, true
 	case k.dry(now):
-		return k.bucket.Ready(k.limit, k.minCost), true
+		return k.turnAt(k.minCost, now), true
 	}
 	return 0, false
 }
 
 // dry reports whether the bucket holds too little for every lane.
 func (k *key) dry(now limits.Time) bool {
-	return k.limit.Rate.Per > 0 && !k.anyFree && k.tokensAt(k.minCost, now) > now
+	return k.limit.Rate.Per > 0 && !k.anyFree && k.turnAt(k.minCost, now) > now
 }
 
 // tokensAt returns when the bucket will hold cost tokens.
@@ -133,6 +134,16 @@ func (k *key) tokensAt(cost int64, now limits.Time) limits.Time {
 		k.bucket.Refill(k.limit, now)
 	}
 	return k.bucket.Ready(k.limit, cost)
+}
+
+// turnAt returns when cost tokens may come to this process: there may be others whose
+// turn is before, but who may leave.
+func (k *key) turnAt(cost int64, now limits.Time) limits.Time {
+	at := k.tokensAt(cost, now)
+	if k.told.Ahead > 0 && k.takes(cost) {
+		at = max(at, k.told.Turn(k.limit, cost))
+	}
+	return at
 }
 
 // sight is what a look at a lane showed.
@@ -172,7 +183,7 @@ func (s *Schedule) look(l *lane, now limits.Time) sight {
 		if !k.takes(cost) {
 			continue
 		}
-		ready := k.tokensAt(cost, now)
+		ready := k.turnAt(cost, now)
 		if ready <= now && k.noTokens.covers(l.rank, cost, now) {
 			ready, saved = k.noTokens.until, true
 		}

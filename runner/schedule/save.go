@@ -15,6 +15,9 @@ import (
 // tokens of one of its buckets for it, from which others may take some.
 func (s *Schedule) wouldSave(l *lane, now limits.Time) bool {
 	j := l.jobs.top()
+	if now > j.Deadline {
+		return false
+	}
 	if _, late := s.late(j, now); late {
 		return false
 	}

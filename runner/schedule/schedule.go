@@ -304,8 +304,8 @@ func (s *Schedule) Next() limits.Time {
 // for lack of permits may be asked for again.
 func (s *Schedule) Changed() {
 	for _, k := range s.keys {
-		if k.noPermit.on {
-			k.noPermit = refusal{}
+		if k.noPermit.on || k.noTokens.on || k.told.Ahead > 0 {
+			k.noPermit, k.noTokens, k.told.Ahead = refusal{}, refusal{}, 0
 			s.offerAll(k)
 		}
 	}

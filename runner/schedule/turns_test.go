@@ -1,0 +1,150 @@
+package schedule_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"agentlimit/limits"
+	"agentlimit/runner/schedule"
+)
+
+// TestTurns has 16 processes share one bucket. Calls start at its rate, to the
+// microsecond, though each process asks hardly more often than when its turn is, and
+// though some leave on the way, give back what they got, or have jobs whose deadlines
+// pass.
+func TestTurns(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		burst  int64
+		leave  bool
+		late   bool
+		refund int     // one of so many starts is given back
+		asks   float64 // a start, at most
+	}{
+		{name: "all stay", burst: 1, asks: 3.2},
+		{name: "burst", burst: 5, asks: 3.2},
+		{name: "half of them leave", burst: 1, leave: true, asks: 4},
+		{name: "deadlines", burst: 1, late: true, asks: 8},
+		{name: "refunds", burst: 3, refund: 7, asks: 5},
+	} {
+		const slot, slots = limits.Time(50_000), 400
+		s := &shared{t: t, rng: rand.New(rand.NewPCG(1, 16)), refund: row.refund}
+		if row.late {
+			s.patience = 32 * slot
+		}
+		keys := table(t, entry{kind: limits.Host, pattern: "h", rate: "20/s", burst: row.burst}).For
+		for i := range 16 {
+			p := &process{name: strconv.Itoa(i), Schedule: schedule.New(keys), leaves: limits.Never}
+			if row.leave && i%2 == 1 {
+				p.leaves = slot * limits.Time(100+i)
+			}
+			s.all = append(s.all, p)
+			s.add(p)
+			s.add(p)
+		}
+		s.run(slots * slot)
+		// The last slot is at the end, and what was given back last may be there yet.
+		if most := slots + int(row.burst); s.starts > most || s.starts < slots-1 {
+			t.Errorf("%s: %d calls started, want %d", row.name, s.starts, most)
+		}
+		if asks := float64(s.asks) / float64(s.starts); asks > row.asks {
+			t.Errorf("%s: asked %.2f times a start, want at most %.2f", row.name, asks, row.asks)
+		}
+	}
+}
+
+// shared is some processes that share a State, on a simulated clock.
+type shared struct {
+	t        *testing.T
+	rng      *rand.Rand
+	state    limits.State
+	all      []*process
+	now      limits.Time
+	patience limits.Time // the longest that a job can wait; zero: for ever
+	refund   int
+
+	starts, asks int
+}
+
+type process struct {
+	*schedule.Schedule
+	name   string
+	seq    int64
+	leaves limits.Time
+	gone   bool
+}
+
+// add gives a process another job.
+func (s *shared) add(p *process) {
+	p.seq++
+	j := &schedule.Job{Seq: p.seq, Host: "h", Deadline: limits.Never}
+	if s.patience > 0 {
+		j.Deadline = s.now + limits.Time(s.rng.Int64N(int64(s.patience)))
+	}
+	p.Add(j, s.now, 0, schedule.NotBefore)
+}
+
+func (s *shared) run(end limits.Time) {
+	for s.now < end {
+		for busy := true; busy; {
+			busy = false
+			for _, i := range s.rng.Perm(len(s.all)) {
+				busy = s.turn(s.all[i]) || busy
+			}
+		}
+		next := end
+		for _, p := range s.all {
+			if !p.gone {
+				next = min(next, p.leaves, max(s.now+1, p.Next()))
+			}
+		}
+		s.now = next
+	}
+}
+
+// turn has a process do what it has to, and reports whether it asked for anything.
+func (s *shared) turn(p *process) bool {
+	switch {
+	case p.gone:
+		return false
+	case s.now >= p.leaves:
+		p.gone = true
+		s.state.Leave(p.name, s.now)
+		s.wake()
+		return false
+	}
+	p.Tick(s.now)
+	for range p.Deferred() {
+		s.add(p)
+	}
+	batch := p.Ask(s.now, 10)
+	if batch == nil {
+		return false
+	}
+	s.asks++
+	var reply limits.Reply
+	if err := s.state.SyncMember(p.name, s.now, batch, &reply); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wake()
+	p.Answer(&reply)
+	for _, start := range p.Started() {
+		if s.refund > 0 && s.rng.IntN(s.refund) == 0 {
+			p.Refund(start.Job, s.now)
+			p.Add(start.Job, s.now, 0, schedule.NotBefore)
+			continue
+		}
+		s.starts++
+		p.Release(start.Job, s.now)
+		s.add(p)
+	}
+	return true
+}
+
+func (s *shared) wake() {
+	for _, name := range s.state.Wakes() {
+		i, _ := strconv.Atoi(name)
+		s.all[i].Changed()
+	}
+}
