@@ -47,6 +47,9 @@ func TestALostSnapshot(t *testing.T) {
 		if err := tt.damage(filepath.Join(path, "state.json")); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := Look(path); tt.warn == "is damaged" && (err == nil || !strings.Contains(err.Error(), "state.json is damaged: whoever")) {
+			t.Errorf("%s: Look = %v, want that it is damaged", tt.name, err)
+		}
 		m.wall += hour // while the others still know the time
 		b := m.join(t, path, &warned)
 		if len(warned) != 1 || !strings.Contains(warned[0], tt.warn) {

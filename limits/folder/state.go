@@ -108,7 +108,7 @@ func (d *dir) loadSnapshot(st *state) (known bool, err error) {
 	}
 	st.snapshot = snapshot{}
 	if d.look {
-		return false, fmt.Errorf("read %s: %w", path, err)
+		return false, fmt.Errorf("%s is damaged: whoever starts a call next renames it; buckets start empty then, and pauses are forgotten", path)
 	}
 	if err := os.Rename(path, path+".damaged"); err != nil {
 		return false, err
@@ -156,7 +156,7 @@ func (d *dir) loadMembers(st *state) ([]memberFile, error) {
 		}
 		var file memberFile
 		if err := json.Unmarshal(text, &file); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(d.members(), name), err)
+			return nil, fmt.Errorf("%s is damaged (%w)", filepath.Join(d.members(), name), err)
 		}
 		files = append(files, file)
 	}
