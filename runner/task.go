@@ -125,10 +125,11 @@ func (t *task) note(e end) {
 		EndedAt:    results.At(e.ended),
 		Waited:     waits(t.start.Waited),
 		Outcome:    string(e.outcome.Kind),
-		Charge:     make(map[limits.Key]int64, len(t.start.Keys)),
 	}
-	for i, key := range t.start.Keys {
-		a.Charge[key] = t.start.Cost(i)
+	if len(t.attempts) > 0 { // thousands of jobs may wait to be tried again
+		a.Charge = t.attempts[0].Charge
+	} else {
+		a.Charge = t.charge()
 	}
 	if e.outcome.HTTP != nil {
 		a.Status = e.outcome.HTTP.Status
@@ -143,6 +144,15 @@ func (t *task) note(e end) {
 		a.Error = e.outcome.Error.Message
 	}
 	t.attempts = append(t.attempts, a)
+}
+
+// charge returns what the job's attempts take, which is the same for each.
+func (t *task) charge() map[limits.Key]int64 {
+	charge := make(map[limits.Key]int64, len(t.start.Keys))
+	for i, key := range t.start.Keys {
+		charge[key] = t.start.Cost(i)
+	}
+	return charge
 }
 
 // waits spells waits in the milliseconds of a record.
