@@ -38,7 +38,7 @@ type meeting struct {
 // parseMeeting reads what users name a shared coordinator.
 func parseMeeting(name string) (m meeting, err error) {
 	place, query, _ := strings.Cut(name, "?")
-	kind, path, _ := strings.Cut(place, ":")
+	kind, path, named := strings.Cut(place, ":")
 	switch kind {
 	case "redis", "rediss":
 		if u, err := url.Parse(name); err != nil || u.Host == "" {
@@ -49,9 +49,12 @@ func parseMeeting(name string) (m meeting, err error) {
 	default:
 		return m, errCoordinator
 	}
-	if path == "" {
+	switch {
+	case !named:
 		path, err = stateFolder()
-	} else {
+	case path == "": // a variable that is not set, as likely as not
+		err = errors.New("folder: has no path behind it; the bare word folder means one of your own")
+	default:
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
