@@ -91,26 +91,32 @@ func (s *Schedule) champion(k *key, now limits.Time) (*lane, sight) {
 // the first worth asking for among the first lookahead; all reports that there
 // are no more.
 func (s *Schedule) firstInOrder(lanes []*lane, now limits.Time) (l *lane, seen sight, all bool) {
-	var room [lookahead + 2]int  // each look takes one out and puts two in
-	front := append(room[:0], 0) // whose parents were looked at
+	type place struct {
+		rank limits.Rank // copied: lanes lie all over the memory
+		at   int
+	}
+	var room [lookahead + 2]place                      // each look takes one out and puts two in
+	front := append(room[:0], place{lanes[0].rank, 0}) // whose parents were looked at
 	for range lookahead {
 		if len(front) == 0 {
 			return nil, blocked, true
 		}
 		best := 0
 		for i := 1; i < len(front); i++ {
-			if lanes[front[i]].rank.Before(lanes[front[best]].rank) {
+			if front[i].rank.Before(front[best].rank) {
 				best = i
 			}
 		}
-		at := front[best]
-		if seen := s.look(lanes[at], now); seen != blocked {
-			return lanes[at], seen, false
+		at := front[best].at
+		if l := lanes[at]; !l.asBefore() {
+			if seen := s.look(l, now); seen != blocked {
+				return l, seen, false
+			}
 		}
 		front[best] = front[len(front)-1]
 		front = front[:len(front)-1]
 		for child := 2*at + 1; child <= 2*at+2 && child < len(lanes); child++ {
-			front = append(front, child)
+			front = append(front, place{lanes[child].rank, child})
 		}
 	}
 	return nil, blocked, len(front) == 0
@@ -119,8 +125,8 @@ func (s *Schedule) firstInOrder(lanes []*lane, now limits.Time) (l *lane, seen s
 // bestOfAll looks at all lanes, and returns the best-ranked worth asking for.
 func (s *Schedule) bestOfAll(lanes []*lane, now limits.Time) (best *lane, seen sight) {
 	for _, l := range lanes {
-		if l.by != nil && l.by.full() {
-			continue // as at the last look; most lanes are passed here
+		if l.asBefore() {
+			continue // most lanes are passed here
 		}
 		if best == nil || l.rank.Before(best.rank) {
 			if s := s.look(l, now); s != blocked {
@@ -130,6 +136,9 @@ func (s *Schedule) bestOfAll(lanes []*lane, now limits.Time) (best *lane, seen s
 	}
 	return best, seen
 }
+
+// asBefore reports whether the lane is blocked as it was at the last look.
+func (l *lane) asBefore() bool { return l.by != nil && l.by.full() }
 
 // doubtful reports whether a start that looks free may be refused: it was
 // before, or a bucket saves tokens for a better-ranked lane.
