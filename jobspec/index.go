@@ -15,9 +15,10 @@ import (
 )
 
 // index lists the jobs of files that can be read again, 24 bytes a job and 4 more until
-// all are listed, so that a run need not take them up in the order of the files. A job whose lane has nobody waiting in memory comes first, whose host has
-// the fewest waiting there before others: so nothing hides a job that could start.
-// The jobs of a lane come by deadline, and as the files have them.
+// all are listed, so that a run need not take them up in the order of the files. A job
+// whose lane has nobody waiting in memory comes first, whose host has the fewest waiting
+// there before others: so nothing hides a job that could start. The jobs of a lane come
+// by deadline, and as the files have them.
 type index struct {
 	feeds  []listed // in the order of their jobs
 	chunks [][]spot
