@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentlimit/jobspec"
 	"agentlimit/runner/results"
 )
 
@@ -20,6 +21,9 @@ type whole struct {
 // create opens a whole file. Its errors leave it to the caller to name the file.
 func create(path string) (w *whole, err error) {
 	w = &whole{place: path}
+	if _, packed := jobspec.PackedName(path); packed {
+		return nil, errors.New("nothing is written compressed")
+	}
 	if isStream(path) {
 		w.place = ""
 		w.File, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)

@@ -41,10 +41,15 @@ func (p *program) initFromCurl(o *initOptions) error {
 	if err := p.writeNew(o.file, made.Text, ", with "+many(int64(made.Jobs), "job")); err != nil || o.file == stdout {
 		return err
 	}
-	for _, s := range made.Secrets {
+	p.toSet(made.Secrets)
+	return nil
+}
+
+// toSet says which variables a job file needs.
+func (p *program) toSet(secrets []curl.Secret) {
+	for _, s := range secrets {
 		p.voice.say(slog.LevelInfo, fmt.Sprintf("set the variable %s: %s", s.Name, printable(s.What)))
 	}
-	return nil
 }
 
 // beside returns the path of a file, which is relative to the working folder, as the
@@ -76,7 +81,11 @@ func (p *program) initFromCSV(o *initOptions) error {
 	if err != nil {
 		return fmt.Errorf("--from-csv: %w", err)
 	}
-	url, used, err := withColumns(o.url, columns)
+	if userInfo.MatchString(o.url) {
+		return &hinted{errors.New("--url: a user and a password would stand in the job file"), `headers: {Authorization: "Basic ${env:NAME}"} in the job file names a variable for them`}
+	}
+	hidden, secrets := curl.HideURL(o.url, braces)
+	url, used, err := withColumns(hidden, columns)
 	if err != nil {
 		return err
 	}
@@ -85,10 +94,26 @@ func (p *program) initFromCSV(o *initOptions) error {
 		Env: func(string) (string, bool) { return "a-value", true },
 	})
 	if err != nil {
-		return err
+		return notOf(o.fromCSV, err)
 	}
 	spec.Close()
-	return p.writeNew(o.file, rowsFile(o.beside(o.fromCSV), url, used), ", with "+many(spec.Jobs, "job")+runsIt(o.file))
+	err = p.writeNew(o.file, rowsFile(o.beside(o.fromCSV), url, used), ", with "+many(spec.Jobs, "job")+runsIt(o.file))
+	if err == nil && o.file != stdout {
+		p.toSet(secrets)
+	}
+	return err
+}
+
+// userInfo matches a URL that names a user.
+var userInfo = regexp.MustCompile(`^[^/?#]*//[^/?#]*@`)
+
+// notOf says of what is wrong in the job file, which nobody has seen, and not in the rows,
+// that it is of the template.
+func notOf(rows string, err error) error {
+	if all, found := errors.AsType[jobspec.Errors](err); found && all[0].Pos.File != rows {
+		return fmt.Errorf("--url: %s", all[0].Text)
+	}
+	return err
 }
 
 // braces matches a place for a column, and a reference, which stays as it is.

@@ -98,6 +98,9 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 	}
 	_, err = os.Stat(path)
 	there := err == nil
+	if packed := packedBeside(path); s.resume && !there && packed != "" {
+		return nil, &hinted{fmt.Errorf("results file %q: it is not there, but %q is: --resume would run its jobs again", path, packed), "decompress that, or name another file with -o"}
+	}
 	f, err := results.Open(path, mode)
 	switch {
 	case errors.Is(err, results.ErrExists):
@@ -116,6 +119,16 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// packedBeside returns the compressed file that a file was made, if there is one; else "".
+func packedBeside(path string) string {
+	for _, packed := range []string{path + ".gz", path + ".zst"} {
+		if _, err := os.Stat(packed); err == nil {
+			return packed
+		}
+	}
+	return ""
 }
 
 // takeUp reads what earlier runs left in and beside the results file, if it was

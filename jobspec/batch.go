@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +13,12 @@ import (
 // comes, so that results can be turned back.
 const batchInline = "8MiB"
 
-// outputLimits are the fields of a body that say with how many tokens may be answered.
-var outputLimits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+// outputLimits are the fields of a body that say with how many tokens may be answered,
+// outputTimes those that say how often.
+var (
+	outputLimits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+	outputTimes  = []string{"n", "best_of"}
+)
 
 // batchLine makes a job of a line of a batch: an object with custom_id, method, url, a
 // path, and body, an object that is sent byte for byte.
@@ -91,11 +96,11 @@ func (q *requests) tokens(n, body *node) (*node, error) {
 // most tokens that it lets be answered, and what one of its own fields says.
 func measure(body, field string) (text int, most int64, said string) {
 	d := jsontext.NewDecoder(strings.NewReader(body))
-	name := ""
+	name, times := "", int64(1)
 	for {
 		t, err := d.ReadToken()
 		if err != nil { // the end: it was read before
-			return text, most, said
+			return text, most * times, said
 		}
 		within, count := d.StackIndex(d.StackDepth())
 		isName := within == '{' && count%2 == 1 && t.Kind() == '"'
@@ -107,14 +112,21 @@ func measure(body, field string) (text int, most int64, said string) {
 		case t.Kind() == '"':
 			text += len(t.String())
 		case top && t.Kind() == '0' && slices.Contains(outputLimits, name):
-			if v, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
-				most = max(most, v)
-			}
+			most = max(most, atLeast(t.String()))
+		case top && t.Kind() == '0' && slices.Contains(outputTimes, name):
+			times = max(times, atLeast(t.String()))
 		}
 		if top && !isName && name == field && (t.Kind() == '0' || t.Kind() == '"') {
 			said = t.String()
 		}
 	}
+}
+
+// atLeast returns a number of JSON as a whole one that is no lower. More than 2^30 is far
+// above any burst.
+func atLeast(number string) int64 {
+	v, _ := strconv.ParseFloat(number, 64) // out of range: infinite
+	return int64(math.Ceil(min(max(v, 0), 1<<30)))
 }
 
 func orElse(n, other *node) *node {

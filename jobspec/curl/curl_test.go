@@ -53,6 +53,45 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
+func asIs(path string) string { return path }
+
+// TestConvert is about what no server sees.
+func TestConvert(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want []string // in the file
+		left string   // what is named
+	}{
+		{"curl -x proxy.example http://h/", []string{"proxy: http://proxy.example:1080\n"}, ""},
+		{"curl --proxy socks5://p:9/ http://h/", []string{"proxy: socks5://p:9/\n"}, ""},
+		{`curl -x "$PROXY" http://h/`, []string{"url: http://h/"}, "-x: a proxy with a user, or a variable"},
+		{"curl -x u:hush-hush@p http://h/", []string{"url: http://h/"}, "-x: a proxy with a user, or a variable"},
+		{"curl -x ftp://p:9 http://h/", nil, `http.proxy: want a URL that begins with http:// or https:// or socks5:// and a host (the value is not shown, it may hold secrets): no job is made of this call of curl`},
+		{`curl -H "X-A: $A$B" "http://h/$A"`, []string{"#   A: a variable of the command lines\n#   B: a variable"}, ""},
+		{"curl --frobnicate value http://h/", []string{"jobs: []"}, "--frobnicate is unknown: no job is made of this call of curl"},
+		{"curl -K other.conf http://h/", []string{"url: http://h/"}, "-K"},
+		{`curl -u "joe:hush$U" http://h/`, []string{"url: http://h/"}, "-u: a password that curl asks for, or a variable"},
+	} {
+		made, err := curl.Convert(test.line, asIs)
+		if err != nil {
+			t.Errorf("%s: %v", test.line, err)
+			continue
+		}
+		var left []string
+		for _, note := range made.Left {
+			left = append(left, note.Text)
+		}
+		if got := strings.Join(left, "|"); got != test.left {
+			t.Errorf("%s: left out %q, want %q", test.line, got, test.left)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(made.Text, want) {
+				t.Errorf("%s: want %q in\n%s", test.line, want, made.Text)
+			}
+		}
+	}
+}
+
 // TestNoCredentialStays has what identifies the caller in all places, also beside a
 // variable of the shell.
 func TestNoCredentialStays(t *testing.T) {

@@ -64,11 +64,14 @@ func (w *writer) command(c command) {
 	for _, r := range read(c, w.pathOf) {
 		for i := range r.urls {
 			with := *w
-			if err := with.add(r, i); err != nil {
-				r.leave("%v: no job is made of this call of curl", err)
-				continue // nothing refers to what it has added
+			err := with.add(r, i)
+			if err == nil {
+				*w = with
+				continue
+			} // else nothing refers to what it has added
+			if r.leave("%v: no job is made of this call of curl", err); r.broken != nil {
+				break // which URLs it has may be unknown
 			}
-			*w = with
 		}
 		if len(r.urls) == 0 {
 			r.leave("curl without a URL")

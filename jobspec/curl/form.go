@@ -18,24 +18,38 @@ var kinds = map[string]string{
 	".txt": "text/plain", ".htm": "text/html", ".html": "text/html", ".pdf": "application/pdf", ".xml": "application/xml",
 }
 
+func kindOf(file string) string { return kinds[strings.ToLower(filepath.Ext(file))] }
+
 // field matches a field of a form: its name; @ in front of a file, or < in front of one
-// whose content is the text; and its type.
-var field = regexp.MustCompile(`(?s)^([^=]*)=([@<]?)([^;"(@<][^;]*|)(?:; *type=([^;"]+))?$`)
+// whose content is the text; and what is said of it, each of which attributes matches.
+var (
+	field      = regexp.MustCompile(`(?s)^([^=]*)=([@<]?)([^;"(@<][^;]*|)((?:; *(?:type|filename)=[^;"]+)*)$`)
+	attributes = regexp.MustCompile(`; *(type|filename)=([^;"]+)`)
+)
 
 // form adds a field.
 func (r *request) form(v string) {
 	found := field.FindStringSubmatch(v)
 	if found == nil {
-		r.broken = fmt.Errorf("%s: want a text or a file without quotes, and its type at most", r.typed)
+		r.broken = fmt.Errorf("%s: want a text or a file without quotes, and its type and filename at most", r.typed)
 		return
 	}
-	p := part{name: found[1], text: found[3], kind: found[4]}
+	p := part{name: found[1], text: found[3]}
+	for _, said := range attributes.FindAllStringSubmatch(found[4], -1) {
+		if said[1] == "type" {
+			p.kind = said[2]
+		} else {
+			p.filename = said[2]
+		}
+	}
 	if found[2] != "" {
 		p.text = r.content(found[3])
 	}
 	if found[2] == "@" {
-		p.filename = filepath.Base(found[3])
-		p.kind = cmp.Or(p.kind, kinds[strings.ToLower(filepath.Ext(p.filename))], "application/octet-stream")
+		p.filename = cmp.Or(p.filename, filepath.Base(found[3]))
+	}
+	if p.kind = cmp.Or(p.kind, kindOf(p.filename)); found[2] == "@" {
+		p.kind = cmp.Or(p.kind, kindOf(found[3]), "application/octet-stream")
 	}
 	r.parts = append(r.parts, p)
 }

@@ -27,6 +27,7 @@ type job struct {
 		Bytes     string         `yaml:"body_base64,omitempty"`
 		BodyFile  text           `yaml:"body_file,omitempty"`
 		Redirects int            `yaml:"follow_redirects,omitempty"`
+		Proxy     text           `yaml:"proxy,omitempty"`
 		TLS       struct {
 			Insecure bool `yaml:"insecure,omitempty"`
 		} `yaml:"tls,omitempty"`
@@ -65,6 +66,7 @@ func (w *writer) add(r *request, i int) error {
 			w.saved, j.Output.Save = append(w.saved, name), text(r.path(name))
 		}
 	}
+	w.shellVariables(j)
 	made, err := spell(j)
 	if err == nil {
 		err = w.check(made)

@@ -61,6 +61,7 @@ var carried = map[string]func(r *request, value string){
 	"url":            func(r *request, v string) { r.urls = append(r.urls, v) },
 	"globoff":        func(r *request, _ string) { r.globoff = true },
 	"output":         (*request).output,
+	"proxy":          (*request).via,
 	"fail":           func(*request, string) {},
 	"http1.1":        func(*request, string) {},
 	"basic":          func(*request, string) {},

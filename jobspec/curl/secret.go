@@ -1,6 +1,7 @@
 package curl
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,6 +68,35 @@ func (w *writer) hideQuery(target, host string) string {
 		}
 	}
 	return front + "?" + strings.Join(pairs, "&")
+}
+
+// HideURL returns a URL with references for what is secret in its query, and the variables
+// that these name. What kept matches is no secret.
+func HideURL(url string, kept *regexp.Regexp) (hidden string, secrets []Secret) {
+	var w writer
+	var all []string
+	hidden = kept.ReplaceAllStringFunc(url, func(part string) string {
+		all = append(all, part)
+		return mark + strconv.Itoa(len(all)-1) + mark
+	})
+	hidden = w.hideQuery(hidden, w.host(hidden))
+	return variable.ReplaceAllStringFunc(hidden, func(marked string) string {
+		name := strings.Trim(marked, mark)
+		if at, err := strconv.Atoi(name); err == nil {
+			return all[at]
+		}
+		return "${env:" + name + "}"
+	}), w.Secrets
+}
+
+// shellVariables adds the variables of the command line that a job has to those that are
+// to be set.
+func (w *writer) shellVariables(j job) {
+	for _, found := range variable.FindAllStringSubmatch(fmt.Sprint(j), -1) {
+		if !slices.ContainsFunc(w.Secrets, func(s Secret) bool { return s.Name == found[1] }) {
+			w.Secrets = append(w.Secrets, Secret{found[1], "a variable of the command lines", ""})
+		}
+	}
 }
 
 // variable returns a variable with a value: one that is known already, or a new one.

@@ -11,8 +11,24 @@ import (
 
 var (
 	address = regexp.MustCompile(`^(\w+://)?([^/@]*@)?\[[0-9A-Fa-f:.%]*\]`) // a host in brackets
+	port    = regexp.MustCompile(`:\d+/?$`)
 	scheme  = regexp.MustCompile(`^\w[\w+.-]*://`)
 )
+
+// via sets the proxy, of which curl takes the port to be 1080 if it names none.
+func (r *request) via(proxy string) {
+	if strings.ContainsAny(proxy, "@"+mark) {
+		r.leave("%s: a proxy with a user, or a variable", r.typed)
+		return
+	}
+	if !scheme.MatchString(proxy) {
+		proxy = "http://" + proxy
+	}
+	if !port.MatchString(proxy) {
+		proxy = strings.TrimSuffix(proxy, "/") + ":1080"
+	}
+	r.job.HTTP.Proxy = text(proxy)
+}
 
 // target returns the URL that curl would send to, and the user that it names; empty:
 // none.
