@@ -14,11 +14,11 @@ import (
 	"agentlimit/limits"
 )
 
-// index lists the jobs of files that can be read again, 24 bytes a job and 4 more until
-// all are listed, so that a run need not take them up in the order of the files. A job
-// whose lane has nobody waiting in memory comes first, whose host has the fewest waiting
-// there before others: so nothing hides a job that could start. The jobs of a lane come
-// by deadline, and as the files have them.
+// index lists the jobs of files that can be read again, 24 bytes a job, and 4 more until
+// all are listed if any has a time to keep, so that a run need not take them up in the
+// order of the files. A job whose lane has nobody waiting in memory comes first, whose
+// host has the fewest waiting there before others: so nothing hides a job that could
+// start. The jobs of a lane come by deadline, and as the files have them.
 type index struct {
 	feeds  []listed // in the order of their jobs
 	chunks [][]spot
@@ -27,7 +27,7 @@ type index struct {
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
 	seed   maphash.Seed
 	began  limits.Time
-	ranks  []int32           // of each job among those of its lane
+	ranks  []int32           // of each job among those of its lane; nil: all have the last
 	lanes  map[uint64]*shelf // by the hash of what tells them apart
 	hosts  map[string]*shelf
 
@@ -50,58 +50,6 @@ const chunk = 4096
 
 // maxLanes is how many lanes are told apart: the rest of a host's share one.
 const maxLanes = 1 << 15
-
-// shelf is all there is, a host, or a lane.
-type shelf struct {
-	index    *index
-	above    *shelf // nil: all
-	below    shelves
-	first    int32 // number of the first job that was not handed out, here or below
-	last     int32 // number of the last of them; of a lane only
-	left     int32 // how many they are; of a lane only
-	unsorted bool  // they are not in the order of their ranks
-	waiting  int   // jobs that were handed out and wait to be started
-	place    int   // in above.below; -1: nothing is left
-}
-
-// hidden reports whether a lane with something left has nobody waiting.
-func (s *shelf) hidden() bool {
-	for len(s.below) > 0 {
-		s = s.below[0]
-	}
-	return s.waiting == 0 && s.left > 0
-}
-
-// shelves is a heap (see [heap.Interface]) of those with something left: a hidden
-// one is on top, then the one with the fewest jobs waiting.
-type shelves []*shelf
-
-func (s shelves) Len() int { return len(s) }
-func (s shelves) Less(i, j int) bool {
-	if hidden := s[i].hidden(); hidden != s[j].hidden() {
-		return hidden
-	}
-	if s[i].waiting != s[j].waiting {
-		return s[i].waiting < s[j].waiting
-	}
-	return s[i].first < s[j].first
-}
-func (s shelves) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].place, s[j].place = i, j
-}
-func (s *shelves) Push(x any) {
-	one := x.(*shelf)
-	one.place = len(*s)
-	*s = append(*s, one)
-}
-func (s *shelves) Pop() any {
-	last := len(*s) - 1
-	one := (*s)[last]
-	one.place = -1
-	*s = (*s)[:last]
-	return one
-}
 
 func newIndex(seed maphash.Seed, inOrder bool) index {
 	return index{
@@ -131,7 +79,13 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	if equals > 0 {
 		x.equals[x.count] = equals
 	}
-	x.ranks = append(x.ranks, x.rank(j))
+	rank := x.rank(j)
+	if rank != lastRank && x.ranks == nil {
+		x.ranks = slices.Repeat([]int32{lastRank}, x.count)
+	}
+	if x.ranks != nil {
+		x.ranks = append(x.ranks, rank)
+	}
 	if mine {
 		x.enqueue(int32(x.count), x.laneOf(j))
 		x.mine++
@@ -141,6 +95,9 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	x.count++
 }
 
+// lastRank is that of a job which may start at any time.
+const lastRank = math.MaxInt32
+
 // rank says when the next job of a lane must start, in milliseconds from now, or when
 // it may, if it is not to start yet.
 func (x *index) rank(j *Job) int32 {
@@ -149,9 +106,9 @@ func (x *index) rank(j *Job) int32 {
 		when = j.NotBefore
 	}
 	if !when.Set {
-		return math.MaxInt32
+		return lastRank
 	}
-	return int32(min(max(when.Moment(x.began).Sub(x.began).Milliseconds(), math.MinInt32), math.MaxInt32))
+	return int32(min(max(when.Moment(x.began).Sub(x.began).Milliseconds(), math.MinInt32), lastRank))
 }
 
 // enqueue puts a job behind the others of its lane.
@@ -160,7 +117,7 @@ func (x *index) enqueue(number int32, lane *shelf) {
 		lane.first = number
 	} else {
 		x.spot(int(lane.last)).next = number
-		lane.unsorted = lane.unsorted || x.ranks[number] < x.ranks[lane.last]
+		lane.unsorted = lane.unsorted || x.ranks != nil && x.ranks[number] < x.ranks[lane.last]
 	}
 	lane.last = number
 	lane.left++
@@ -269,28 +226,4 @@ func (x *index) hidden() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.all.hidden()
-}
-
-// moveLocked counts jobs that were handed out, or wait no more if n is negative, for
-// s and those above it.
-func (s *shelf) moveLocked(n int) {
-	for ; s.above != nil; s = s.above {
-		s.waiting += n
-		switch {
-		case len(s.below) > 0:
-			s.first = s.below[0].first
-		case s.left == 0 && s.place >= 0:
-			heap.Remove(&s.above.below, s.place)
-		}
-		if s.place >= 0 {
-			heap.Fix(&s.above.below, s.place)
-		}
-	}
-}
-
-// done tells that a job of the lane was handed out and waits no more.
-func (s *shelf) done() {
-	s.index.mu.Lock()
-	defer s.index.mu.Unlock()
-	s.moveLocked(-1)
 }
