@@ -25,7 +25,7 @@ const defaultGlobal = 16
 const killAfter = 3 * time.Second
 
 // earlyGC is how much the heap may grow between collections, in percent, while there
-// are many jobs.
+// are many jobs, or may be.
 const (
 	earlyGC  = 50
 	manyJobs = 100_000
@@ -106,12 +106,12 @@ func (p *program) load(o *loadOptions) (*jobspec.Spec, error) {
 	}
 	// While files are checked nearly all of the memory is an index and ids, which hold
 	// no pointers, so it costs little to collect garbage early. The ids go then; a long
-	// index stays.
+	// index stays, and so do the ids of a pipe, which may be long.
 	percent := debug.SetGCPercent(earlyGC)
 	o.Stdin = p.stdin
 	spec, err := jobspec.Load(o.Options)
 	runtime.GC()
-	if err != nil || spec.Jobs < manyJobs {
+	if err != nil || 0 <= spec.Jobs && spec.Jobs < manyJobs {
 		debug.SetGCPercent(percent)
 	}
 	if err != nil {

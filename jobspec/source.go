@@ -187,8 +187,7 @@ func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
 	}
 	number := s.index.count
 	if piped {
-		number += len(s.ids.piped)
-		s.ids.piped = append(s.ids.piped, owner{e.file.number, e.line})
+		number = s.ids.number(e.file.number, e.line, number)
 	}
 	if first, taken := s.ids.claim(s.ids.owners, j.ID, number); taken {
 		s.doubled(cmp.Or(e.n.get("id"), e.n), "id", j.ID, first)
@@ -220,8 +219,8 @@ func (s *source) position(number int) Position {
 	if number < s.index.count {
 		return s.index.of(number).file.position(place{line: s.index.spot(number).line})
 	}
-	o := s.ids.piped[number-s.index.count]
-	return s.files[o.file].position(place{line: o.line})
+	file, line := s.ids.line(number)
+	return s.files[file].position(place{line: line})
 }
 
 // from makes w absolute for a run that started at start.

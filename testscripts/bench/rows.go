@@ -96,14 +96,16 @@ func (w *world) requests() *row {
 }
 
 // rate holds a rate for ten seconds: what was admitted after the bucket's first content,
-// over what refilled, by the records. They must pass the audit.
+// over what refilled, by the records. They must pass the audit. The slots are for what the
+// first connections take: it is the rate that is to hold the run up.
 func (w *world) rate(rate, burst int) *row {
 	return alone(fmt.Sprintf("rate held at %d/s: achieved ÷ asked", rate), "≥ 0.999", func() float64 {
 		n, out := 10*rate+burst, w.path("out")
 		limits := w.write("limits.yaml", 1, func(int) string { return fmt.Sprintf("limits: {hosts: {'*': {rate: %d/s}}}", rate) })
 		jobs := w.write("rate.jsonl", n, func(i int) string { return fmt.Sprintf(`{"id":"%d","http":{"url":"%s/x"}}`, i, w.url) })
-		w.agentlimit(nil, 0, limits, jobs, "-j", inFlight, "-o", out)
-		spend(nil, 0, w.program, "audit", out, "--jobs", limits, "--jobs", jobs, "-j", inFlight)
+		const slots = "256"
+		w.agentlimit(nil, 0, limits, jobs, "-j", slots, "-o", out)
+		spend(nil, 0, w.program, "audit", out, "--jobs", limits, "--jobs", jobs, "-j", slots)
 		first, last := admissions(out)
 		return float64(n-burst) / last.Sub(first).Seconds() / float64(rate)
 	})
