@@ -112,8 +112,8 @@ func fields[T any](d *decoder, to *T, n *node, known []field[T]) {
 			d.failKey(kid, "unknown key%s", didYouMean(kid.key, keys(known)))
 			continue
 		}
-		if choice(kid.key) != nil && n.rival(kid.key) != kid {
-			d.failKey(kid, "want one of %s", strings.Join(choice(kid.key), ", "))
+		if choice := n.choice(kid.key); choice != nil && n.rival(kid.key) != kid {
+			d.failKey(kid, "want one of %s", strings.Join(choice, ", "))
 		}
 		values[at] = cmp.Or(values[at], kid)
 	}

@@ -88,7 +88,7 @@ func hostKey(name, port, standard string) (string, error) {
 
 // hostName returns a host's name or address as keys spell it.
 func hostName(s string) (string, error) {
-	if strings.Trim(s, plainHost) == "" && s != "" && !strings.Contains("."+s+".", "..") {
+	if isPlainHost(s) && !strings.Contains("."+s+".", "..") {
 		return s, nil // as nearly all are
 	}
 	if strings.Contains(s, ":") {
@@ -112,8 +112,15 @@ func hostName(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// plainHost are characters that stand for themselves in a host's name.
-const plainHost = "abcdefghijklmnopqrstuvwxyz0123456789.-"
+// isPlainHost reports whether all characters stand for themselves in a host's name.
+func isPlainHost(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return s != ""
+}
 
 // notInHost reports a character that no host's name may hold. A name may be a
 // tag of the user's own, so more is let pass than DNS has.

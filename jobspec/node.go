@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,14 +45,11 @@ type place struct{ line, column int32 }
 
 // after returns the place behind text that starts at p.
 func (p place) after(text []byte) place {
-	for _, b := range text {
-		switch {
-		case b == '\n':
-			p = place{p.line + 1, 1}
-		case utf8.RuneStart(b):
-			p.column++
-		}
+	if line := bytes.LastIndexByte(text, '\n'); line >= 0 {
+		p = place{p.line + int32(bytes.Count(text, []byte("\n"))), 1}
+		text = text[line+1:]
 	}
+	p.column += int32(utf8.RuneCount(text))
 	return p
 }
 
@@ -168,8 +166,11 @@ var choices = [][]string{
 	{"csv", "jsonl", "lines", "values"},
 }
 
-// choice returns the choices that key is one of.
-func choice(key string) []string {
+// choice returns the choices that a key of n is one of; nil: n has none.
+func (n *node) choice(key string) []string {
+	if n.key != "http" && n.key != "exec" && n.key != "for_each" {
+		return nil
+	}
 	for _, keys := range choices {
 		if slices.Contains(keys, key) {
 			return keys
@@ -181,10 +182,7 @@ func choice(key string) []string {
 // rival returns the value of n that one under key would replace: that of its
 // name (for headers in any case), or of another choice of a call.
 func (n *node) rival(key string) *node {
-	var others []string
-	if n.key == "http" || n.key == "exec" || n.key == "for_each" {
-		others = choice(key)
-	}
+	others := n.choice(key)
 	for _, kid := range n.kids {
 		if kid.key == key || n.key == "headers" && strings.EqualFold(kid.key, key) || slices.Contains(others, kid.key) {
 			return kid
