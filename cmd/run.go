@@ -27,7 +27,7 @@ const killAfter = 3 * time.Second
 // earlyGC is how much the heap may grow between collections, in percent, while there
 // are many jobs, or may be.
 const (
-	earlyGC  = 40
+	earlyGC  = 33
 	manyJobs = 100_000
 )
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentlimit/jobspec"
@@ -81,4 +82,38 @@ func lastOf(records []results.Record, id string, began limits.Time) (last time.D
 		}
 	}
 	return last.Round(time.Millisecond)
+}
+
+// dripping is a source of jobs that a program writes one by one.
+type dripping struct {
+	jobs
+	every time.Duration
+}
+
+func (d *dripping) Next() (*jobspec.Job, error) {
+	<-time.After(d.every)
+	return d.jobs.Next()
+}
+
+// TestJobsOfAPipeStartAsTheyCome has a program write jobs quicker than it is waited for
+// to find out which is the best-ranked: the first start is not put off for all of them.
+func TestJobsOfAPipeStartAsTheyCome(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(caps(t, 100, 100), takes(time.Millisecond))
+			source := &dripping{every: every}
+			for i := range 900 {
+				source.jobs = append(source.jobs, job(i, "h", ""))
+			}
+			w.Source = source
+			began := time.Now()
+			w.run(t, t.Context())
+			for _, r := range w.sink.records {
+				late := max(0, 100*time.Millisecond-r.QueuedAt.Sub(began)) // while they are ranked
+				if got := r.Attempts[0].StartedAt.Sub(r.QueuedAt.Time); got > late {
+					t.Fatalf("a job every %v: %s started %v after it was read, want %v at most", every, r.ID, got, late)
+				}
+			}
+		})
+	}
 }

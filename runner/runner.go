@@ -10,12 +10,10 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner/results"
 	"agentlimit/runner/schedule"
@@ -103,12 +101,6 @@ type run struct {
 	err      error                      // why the run cannot go on
 }
 
-// incoming is a job from the source, or its error.
-type incoming struct {
-	job *jobspec.Job
-	err error
-}
-
 func newRun(cfg Config) *run {
 	return &run{
 		cfg:      cfg,
@@ -124,25 +116,6 @@ func newRun(cfg Config) *run {
 		writes:   make(chan []*results.Record, 1),
 		written:  make(chan error, 1),
 		pauses:   make(map[limits.Key]limits.Time),
-	}
-}
-
-// read hands the source's jobs to the loop, as many as it asks for.
-func (r *run) read() {
-	for {
-		n := 0
-		select {
-		case n = <-r.more:
-		case <-r.quit:
-			return
-		}
-		for ; n > 0; n-- {
-			job, err := r.cfg.Source.Next()
-			r.jobs <- incoming{job, err} // there is room for it
-			if _, bad := errors.AsType[*jobspec.Invalid](err); err != nil && !bad {
-				return // it is final
-			}
-		}
 	}
 }
 
