@@ -19,8 +19,9 @@
 //
 // Both. What is recorded is capped and free of secrets; the whole length is
 // counted. A file to save into is replaced when the attempt is OK, whole, as the
-// bytes came; anything but a regular file is refused before the call. A body is matched within its first MiB. Memory does not depend on
-// the length of a stream or of a body file.
+// bytes came; anything but a regular file is refused before the call. A body is matched
+// within its first MiB. Memory does not depend on the length of a stream or of a body
+// file.
 package call
 
 import (
