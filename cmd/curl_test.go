@@ -58,9 +58,6 @@ func comparable(all []sent, without ...string) []sent {
 		if agent := s.Header.Get("User-Agent"); strings.HasPrefix(agent, "curl/") || agent == "agentlimit" {
 			s.Header.Del("User-Agent")
 		}
-		if s.Body == "" {
-			s.Header.Del("Content-Length") // zero, or none
-		}
 		if found := boundary.FindStringSubmatch(s.Header.Get("Content-Type")); found != nil {
 			s.Body = strings.ReplaceAll(s.Body, found[1], "BOUNDARY")
 			s.Header.Set("Content-Type", strings.Replace(s.Header.Get("Content-Type"), found[1], "BOUNDARY", 1))
@@ -160,6 +157,10 @@ func runFromCurl(t *testing.T, k *keeper, line string) (got []sent, left, text s
 	return got, strings.Join(said, "\n"), string(made)
 }
 
+// zero is a header that curl and net/http, which sends it with POST, PUT and PATCH, have at
+// different methods where there is no body.
+var zero = []string{"Content-Length"}
+
 // curlLines are calls of curl. In them HOST is the server's, and SRV/ begins its URLs.
 var curlLines = []struct {
 	what, line string
@@ -181,7 +182,7 @@ var curlLines = []struct {
 	{what: "a URL as an option", line: `curl --url SRV/a`},
 	{what: "a method", line: `curl -X DELETE SRV/a`},
 	{what: "a method in one word", line: `curl -XPUT SRV/a -d x`},
-	{what: "a method without a body", line: `curl --request POST SRV/a`},
+	{what: "a method without a body", line: `curl --request POST SRV/a`, without: zero},
 	{what: "HEAD", line: `curl -I SRV/a`},
 	{what: "switches that stand together", line: `curl -sSLk SRV/a`, left: []string{"-s", "-S"}},
 	{what: "switches twice", line: `curl -k -k --insecure SRV/a`},
@@ -228,7 +229,18 @@ var curlLines = []struct {
 	{what: "a form with types", line: `curl -F 'f=@data.txt;type=text/csv' -F 'j={"a":1};type=application/json' -F 't=<plain.txt' SRV/a`},
 	{what: "a form with names of files", line: `curl -F 'f=@data.txt;filename=other.csv;type=text/csv' -F 'g=text;filename=named.txt' -F 't=<plain.txt;type=text/x' SRV/a`},
 	{what: "a range twice", line: `curl -r 0-9 -r 5-6 SRV/a`},
-	{what: "no data, but a method", line: `curl -X GET -d '' SRV/a`},
+	{what: "no data, but a method", line: `curl -X GET -d '' SRV/a`, left: []string{"Content-Length: 0"}, without: zero},
+	{what: "no data, but another method, twice", line: `curl -X DELETE -d '' SRV/a SRV/b`, left: []string{"Content-Length: 0"}, without: zero},
+	{what: "no data, but PUT", line: `curl -X PUT -d '' SRV/a`},
+	{what: "no data in the URL", line: `curl -G -d '' SRV/a`},
+	{what: "no data behind an empty query", line: `curl -G -d '' 'SRV/a?'`},
+	{what: "data behind an empty query", line: `curl -G -d x 'SRV/a?'`},
+	{what: "data behind a query that is open", line: `curl -G -d x 'SRV/a?b&'`},
+	{what: "a form with blanks", line: `curl -F 'a= x ' -F 'b=y ;type=text/x' -F $'c=\n z\n' SRV/a`},
+	{what: "a form with quotes and charsets", line: `curl -F 'f=@data.txt ;filename="x y.csv";type=text/csv; charset=utf-8' -F 'g=1;type=text/x;charset=a;filename=z z' SRV/a`},
+	{what: "a form of a text with a name", line: `curl -F 't=<plain.txt;filename=q.png' SRV/a`},
+	{what: "a form whose type is said", line: `curl -H 'Content-Type: multipart/form-data' -F a=b SRV/a`},
+	{what: "a proxy", line: `no_proxy= curl -x HOST/ http://e.example/a`, left: []string{`"no_proxy": a variable of the shell`, "-x: Proxy-Connection: Keep-Alive"}, without: []string{"Proxy-Connection"}},
 	{what: "a file to put", line: `curl -T bytes.bin SRV/a`, left: []string{"-T: Expect: 100-continue"}, without: []string{"Expect"}},
 	{what: "a file to put in a folder", line: `curl -T plain.txt SRV/a/`, left: []string{"-T: Expect: 100-continue"}, without: []string{"Expect"}},
 	{what: "a range", line: `curl -r 0-9 SRV/a`},

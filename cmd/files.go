@@ -21,8 +21,8 @@ type whole struct {
 // create opens a whole file. Its errors leave it to the caller to name the file.
 func create(path string) (w *whole, err error) {
 	w = &whole{place: path}
-	if _, packed := jobspec.PackedName(path); packed {
-		return nil, errors.New("nothing is written compressed")
+	if err := notPacked(path); err != nil {
+		return nil, err
 	}
 	if isStream(path) {
 		w.place = ""
@@ -37,6 +37,14 @@ func create(path string) (w *whole, err error) {
 	}
 	w.File, err = os.CreateTemp(filepath.Dir(w.place), "."+filepath.Base(w.place)+".*.tmp") // 0600
 	return w, pathless(err)
+}
+
+// notPacked refuses the name of a compressed file, in which there would be plain text.
+func notPacked(path string) error {
+	if _, packed := jobspec.PackedName(path); packed {
+		return errors.New("nothing is written compressed")
+	}
+	return nil
 }
 
 // holdsResults reports whether a file begins with a record of what has happened: no

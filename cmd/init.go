@@ -84,6 +84,9 @@ func (p *program) writeNew(file, text, more string) error {
 	if slices.Contains([]string{".json", ".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(file))) {
 		return &hinted{fmt.Errorf("write %q: the job file to start from is YAML", file), "name a file that ends in .yaml"}
 	}
+	if err := notPacked(file); err != nil {
+		return fmt.Errorf("write %q: %w", file, err)
+	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text)

@@ -74,7 +74,7 @@ func (p *program) initFromCSV(o *initOptions) error {
 	if o.url == "" {
 		return &hinted{errors.New("--from-csv is without --url"), "--url 'https://example.com/{COLUMN}' says what is got of each row"}
 	}
-	if o.fromCSV == stdin {
+	if o.fromCSV == stdin || isStream(o.fromCSV) {
 		return &hinted{errors.New("--from-csv needs a file"), "rows of standard input are for_each: {csv: -}"}
 	}
 	columns, err := jobspec.Columns(o.fromCSV)
@@ -84,10 +84,14 @@ func (p *program) initFromCSV(o *initOptions) error {
 	if userInfo.MatchString(o.url) {
 		return &hinted{errors.New("--url: a user and a password would stand in the job file"), `headers: {Authorization: "Basic ${env:NAME}"} in the job file names a variable for them`}
 	}
-	hidden, secrets := curl.HideURL(o.url, braces)
+	template, _, _ := strings.Cut(o.url, "#") // which is not sent
+	hidden, secrets := curl.HideURL(template, braces)
 	url, used, err := withColumns(hidden, columns)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(braces.FindAllString(template, -1))+len(secrets) > len(braces.FindAllString(hidden, -1)):
+		return errors.New("--url: a column or a variable beside what may be a secret")
 	}
 	spec, err := jobspec.Load(jobspec.Options{
 		Files: []string{stdin}, Format: "yaml", Stdin: strings.NewReader(rowsFile(o.fromCSV, url, used)),

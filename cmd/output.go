@@ -98,8 +98,12 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 	}
 	_, err = os.Stat(path)
 	there := err == nil
-	if packed := packedBeside(path); s.resume && !there && packed != "" {
+	switch packed := packedBeside(path); {
+	case there || packed == "" || s.overwrite:
+	case s.resume:
 		return nil, &hinted{fmt.Errorf("results file %q: it is not there, but %q is: --resume would run its jobs again", path, packed), "decompress that, or name another file with -o"}
+	default:
+		s.voice.note(slog.LevelWarn, fmt.Sprintf("results file %q: %q is there too: its jobs run again", path, packed))
 	}
 	f, err := results.Open(path, mode)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"agentlimit/runner/call"
 )
 
-// shownInvalid is how many bad lines of a pipe are told of.
+// shownInvalid is how many jobs that cannot be run are told of.
 const shownInvalid = 10
 
 // validateOptions are the arguments and flags of validate.
@@ -61,10 +62,13 @@ func (p *program) validate(o *validateOptions) error {
 	keys := make(map[limits.Key]bool)
 	for {
 		j, err := spec.Source.Next()
+		if err == nil {
+			err = lostFile(j)
+		}
 		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
 		switch {
 		case err == io.EOF && bad > 0:
-			return fmt.Errorf("%s of standard input cannot be run", many(bad, "line"))
+			return fmt.Errorf("%s cannot be run", many(bad, "job"))
 		case err == io.EOF:
 			p.hintUnused(spec, keys, jobs)
 			return p.print("ok: " + many(jobs, "job") + countKeys(keys) + "\n")
@@ -87,6 +91,30 @@ func (p *program) validate(o *validateOptions) error {
 			}
 		}
 	}
+}
+
+// lostFile returns what is wrong with the files that a job reads when it runs, as
+// [jobspec.Invalid].
+func lostFile(j *jobspec.Job) error {
+	var files [][2]string // what it is for, and its path
+	if h := j.HTTP; h != nil {
+		files = [][2]string{{"body_file", h.BodyFile}, {"ca_file", h.TLS.CAFile}, {"cert_file", h.TLS.CertFile}, {"key_file", h.TLS.KeyFile}}
+	} else {
+		files = [][2]string{{"stdin_file", j.Exec.StdinFile}}
+	}
+	for _, f := range files {
+		if f[1] == "" {
+			continue
+		}
+		info, err := os.Stat(f[1])
+		if err == nil && !info.Mode().IsRegular() {
+			err = errors.New("no regular file")
+		}
+		if err != nil {
+			return &jobspec.Invalid{Pos: j.Pos, Err: fmt.Errorf("%s %q: %w", f[0], hide(f[1], j.Secrets), pathless(err))}
+		}
+	}
+	return nil
 }
 
 // hintUnused names limits that may be misspelt. A file without jobs has them for others.

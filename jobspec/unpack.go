@@ -20,10 +20,13 @@ const maxWindow = 128 << 20
 // packings are how a file may be compressed, by its first bytes, which no text has.
 var packings = []struct {
 	name, magic string
-	open        func(io.Reader) (io.Reader, error)
+	open        func(*bufio.Reader) (io.Reader, error)
 }{
-	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
+	{"gzip", "\x1f\x8b", func(r *bufio.Reader) (io.Reader, error) {
+		first, err := gzip.NewReader(r)
+		return &members{first, r}, err
+	}},
+	{"zstd", "\x28\xb5\x2f\xfd", func(r *bufio.Reader) (io.Reader, error) {
 		// With one thread it works within Read, so there is nothing to close.
 		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	}},
@@ -77,6 +80,40 @@ func (u *unpacker) begin() (err error) {
 		}
 	}
 	return nil
+}
+
+// members reads what the members of a gzip file hold, behind which may be zeros: tapes and
+// block devices fill their last block with them.
+type members struct {
+	*gzip.Reader
+	in *bufio.Reader // of which the reader takes no more than its member
+}
+
+// Read reads.
+func (m *members) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil {
+		m.Multistream(false)
+		if n, err = m.Reader.Read(p); err == io.EOF {
+			err = m.next()
+		}
+	}
+	return n, err
+}
+
+// next goes on to the next member. At the end it returns io.EOF.
+func (m *members) next() error {
+	head, err := m.in.Peek(1)
+	if err == nil && head[0] != 0 {
+		return m.Reset(m.in)
+	}
+	for err == nil && head[0] == 0 {
+		m.in.Discard(1) // which is there
+		head, err = m.in.Peek(1)
+	}
+	if err == nil {
+		err = gzip.ErrHeader
+	}
+	return err
 }
 
 func (u *unpacker) named(err error) error {

@@ -69,6 +69,46 @@ func TestPackedInputs(t *testing.T) {
 	}
 }
 
+// TestPaddedGzip has zeros behind the last member, as tapes have, and what is no padding.
+func TestPaddedGzip(t *testing.T) {
+	const job = `{"http":{"url":"http://h/"}}` + "\n"
+	member := pack(t, ".gz", job)
+	for _, test := range []struct {
+		what, data string
+		jobs       int // -1: refused
+	}{
+		{"one zero", member + "\x00", 1},
+		{"a block of zeros", member + strings.Repeat("\x00", 10<<10), 1},
+		{"two members, and zeros", member + member + strings.Repeat("\x00", 512), 2},
+		{"an empty member between two", member + pack(t, ".gz", "") + member, 2},
+		{"a member behind zeros", member + "\x00\x00" + member, -1},
+		{"something else", member + "junk", -1},
+		{"something else behind zeros", member + strings.Repeat("\x00", 512) + "j", -1},
+		{"half a member", member + member[:12], -1},
+		{"half of the first", member[:12], -1},
+	} {
+		for _, stdin := range []bool{false, true} {
+			o := jobspec.Options{Files: []string{"-"}, Format: "jsonl", Stdin: oneByte{strings.NewReader(test.data)}}
+			if !stdin {
+				o = jobspec.Options{Files: written(t, map[string]string{"a.jsonl.gz": test.data})}
+			}
+			got := 0
+			s, err := jobspec.Load(o)
+			for err == nil {
+				if _, err = s.Source.Next(); err == nil {
+					got++
+				}
+			}
+			if s != nil {
+				s.Close()
+			}
+			if refused := err != io.EOF; refused != (test.jobs < 0) || !refused && got != test.jobs {
+				t.Errorf("%s (a pipe: %t): %d jobs, %v, want %d", test.what, stdin, got, err, test.jobs)
+			}
+		}
+	}
+}
+
 // oneByte brings one byte a read, as a slow pipe may.
 type oneByte struct{ io.Reader }
 

@@ -53,6 +53,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
+const wrongForm = "-F: want a text or a file without quotes, and its type and filename at most: no job is made of this call of curl"
+
 func asIs(path string) string { return path }
 
 // TestConvert is about what no server sees.
@@ -62,10 +64,18 @@ func TestConvert(t *testing.T) {
 		want []string // in the file
 		left string   // what is named
 	}{
-		{"curl -x proxy.example http://h/", []string{"proxy: http://proxy.example:1080\n"}, ""},
+		{"curl -x proxy.example http://h/", []string{"proxy: http://proxy.example:1080\n"}, "-x: Proxy-Connection: Keep-Alive"},
+		{"curl -x socks5://p -x u:hush-hush@q http://h/ http://i/", []string{"Accept: '*/*'\n\n"}, "-x: no proxy, or one with a user or a variable"},
+		{"curl -x socks5://p -x '' http://h/ http://i/", []string{"Accept: '*/*'\n\n"}, "-x: no proxy, or one with a user or a variable"},
+		{`curl -u a:b -u "c:$U" http://h/ http://i/`, []string{"Accept: '*/*'\n\n"}, "-u: a password that curl asks for, or a variable"},
+		{"curl -H Host: http://h/", nil, `-H "Host": it is set by itself`},
+		{"curl -T a -T b http://h/", nil, "-T: Expect: 100-continue|-T: Expect: 100-continue|-T twice: no job is made of this call of curl"},
+		{"curl -T a http://h/ http://i/", []string{"jobs: []"}, "-T: Expect: 100-continue|-T beside several URLs, of which each has its own file, or none: no job is made of this call of curl"},
+		{"curl -H 'Content-Type: x/y' -F a=b http://h/", []string{"jobs: []"}, "-F beside another Content-Type: no job is made of this call of curl"},
+		{"curl -F =b http://h/", []string{"jobs: []"}, wrongForm}, {"curl -F 'a=b;type=x' http://h/", []string{"jobs: []"}, wrongForm}, {"curl -F 'a=b;type=x/y;type=z/z' http://h/", []string{"jobs: []"}, wrongForm},
 		{"curl --proxy socks5://p:9/ http://h/", []string{"proxy: socks5://p:9/\n"}, ""},
-		{`curl -x "$PROXY" http://h/`, []string{"url: http://h/"}, "-x: a proxy with a user, or a variable"},
-		{"curl -x u:hush-hush@p http://h/", []string{"url: http://h/"}, "-x: a proxy with a user, or a variable"},
+		{`curl -x "$PROXY" http://h/`, []string{"url: http://h/"}, "-x: no proxy, or one with a user or a variable"},
+		{"curl -x u:hush-hush@p http://h/", []string{"url: http://h/"}, "-x: no proxy, or one with a user or a variable"},
 		{"curl -x ftp://p:9 http://h/", nil, `http.proxy: want a URL that begins with http:// or https:// or socks5:// and a host (the value is not shown, it may hold secrets): no job is made of this call of curl`},
 		{`curl -H "X-A: $A$B" "http://h/$A"`, []string{"#   A: a variable of the command lines\n#   B: a variable"}, ""},
 		{"curl --frobnicate value http://h/", []string{"jobs: []"}, "--frobnicate is unknown: no job is made of this call of curl"},

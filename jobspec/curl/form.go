@@ -21,11 +21,11 @@ var kinds = map[string]string{
 func kindOf(file string) string { return kinds[strings.ToLower(filepath.Ext(file))] }
 
 // field matches a field of a form: its name; @ in front of a file, or < in front of one
-// whose content is the text; and what is said of it, each of which attributes matches.
-var (
-	field      = regexp.MustCompile(`(?s)^([^=]*)=([@<]?)([^;"(@<][^;]*|)((?:; *(?:type|filename)=[^;"]+)*)$`)
-	attributes = regexp.MustCompile(`; *(type|filename)=([^;"]+)`)
-)
+// whose content is the text; and its type, in front of or behind which is the name that is
+// said of the file. Blanks around a value are none of it.
+var field = regexp.MustCompile(`(?s)^([^=]+)=([@<]?)\s*([^\s;"(@<][^;]*|)` + named + `(?:; *type=([^\s;"/]+/[^\s;"]+(?:; *charset=[^\s;"]+)?))?` + named + `$`)
+
+const named = `(?:; *filename=([^\s;"]|[^\s;"][^;"]*[^\s;"]|"[^"\\]+"))?`
 
 // form adds a field.
 func (r *request) form(v string) {
@@ -34,22 +34,19 @@ func (r *request) form(v string) {
 		r.broken = fmt.Errorf("%s: want a text or a file without quotes, and its type and filename at most", r.typed)
 		return
 	}
-	p := part{name: found[1], text: found[3]}
-	for _, said := range attributes.FindAllStringSubmatch(found[4], -1) {
-		if said[1] == "type" {
-			p.kind = said[2]
-		} else {
-			p.filename = said[2]
-		}
-	}
+	p := part{name: found[1], text: strings.TrimRight(found[3], " \t\n\v\f\r"), kind: found[5]}
+	file := p.text
 	if found[2] != "" {
-		p.text = r.content(found[3])
+		p.text = r.content(file)
+	}
+	if found[2] != "<" {
+		p.filename = strings.Trim(cmp.Or(found[6], found[4]), `"`)
 	}
 	if found[2] == "@" {
-		p.filename = cmp.Or(p.filename, filepath.Base(found[3]))
+		p.filename = cmp.Or(p.filename, filepath.Base(file))
 	}
 	if p.kind = cmp.Or(p.kind, kindOf(p.filename)); found[2] == "@" {
-		p.kind = cmp.Or(p.kind, kindOf(found[3]), "application/octet-stream")
+		p.kind = cmp.Or(p.kind, kindOf(file), "application/octet-stream")
 	}
 	r.parts = append(r.parts, p)
 }

@@ -43,6 +43,9 @@ func (w *writer) add(r *request, i int) error {
 	if r.broken != nil {
 		return r.broken
 	}
+	if i == 0 && r.emptyBody() {
+		r.leave("Content-Length: 0")
+	}
 	comment := fmt.Sprintf("\n  # line %d", r.line)
 	if len(r.left) > 0 {
 		comment += "; not carried over: " + r.leftOut()
@@ -74,6 +77,12 @@ func (w *writer) add(r *request, i int) error {
 	w.jobs += comment + "\n" + made
 	w.Jobs++
 	return err
+}
+
+// emptyBody reports whether curl says that nothing is sent, which jobs say of some
+// methods only.
+func (r *request) emptyBody() bool {
+	return r.sends && !r.get && r.text == "" && r.file == "" && !slices.Contains([]string{"POST", "PUT", "PATCH"}, r.verb())
 }
 
 // leftOut lists what is not carried over, in one line.
@@ -198,10 +207,14 @@ func (r *request) body(j *job) error {
 			kinds++
 		}
 	}
-	all := ""
+	all, typed := "", r.headers["Content-Type"]
 	switch {
 	case kinds > 1:
 		return errors.New("-d, -F, -T and -I contradict each other")
+	case r.upload != "" && len(r.urls) > 1:
+		r.broken = errors.New("-T beside several URLs, of which each has its own file, or none")
+	case len(r.parts) > 0 && typed != nil && typed[0] != "multipart/form-data":
+		return errors.New("-F beside another Content-Type")
 	case len(r.parts) > 0:
 		all, _ = multipart(r.parts)
 	case r.upload != "":

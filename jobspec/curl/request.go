@@ -54,7 +54,7 @@ func (r *request) header(line string) {
 		r.leave("-H %q: a header without a value", empty)
 	case !found:
 		r.leave("-H without a colon")
-	case lower == "content-length", lower == "transfer-encoding":
+	case lower == "content-length", lower == "transfer-encoding", lower == "host" && value == "":
 		r.leave("-H %q: it is set by itself", name)
 	case lower == "user-agent" && value == "":
 		r.leave("-H %q: jobs name agentlimit", name)
@@ -146,9 +146,13 @@ func (r *request) json(v string) {
 
 // put has a file be sent.
 func (r *request) put(file string) {
-	if r.upload = file; file == "-" || file == "." {
+	switch {
+	case file == "-" || file == ".":
 		r.broken = fmt.Errorf("%s: standard input", r.typed)
+	case r.upload != "":
+		r.broken = fmt.Errorf("%s twice", r.typed)
 	}
+	r.upload = file
 	r.leave("%s: Expect: 100-continue", r.typed)
 }
 
@@ -176,6 +180,7 @@ func (r *request) cookie(v string) {
 
 func (r *request) user(v string) {
 	if !strings.Contains(v, ":") || strings.Contains(v, mark) {
+		r.presets.Del("Authorization") // of an earlier one
 		r.leave("-u: a password that curl asks for, or a variable")
 		return
 	}

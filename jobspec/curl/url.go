@@ -17,8 +17,9 @@ var (
 
 // via sets the proxy, of which curl takes the port to be 1080 if it names none.
 func (r *request) via(proxy string) {
-	if strings.ContainsAny(proxy, "@"+mark) {
-		r.leave("%s: a proxy with a user, or a variable", r.typed)
+	r.job.HTTP.Proxy = "" // of an earlier one
+	if proxy == "" || strings.ContainsAny(proxy, "@"+mark) {
+		r.leave("%s: no proxy, or one with a user or a variable", r.typed)
 		return
 	}
 	if !scheme.MatchString(proxy) {
@@ -27,7 +28,9 @@ func (r *request) via(proxy string) {
 	if !port.MatchString(proxy) {
 		proxy = strings.TrimSuffix(proxy, "/") + ":1080"
 	}
-	r.job.HTTP.Proxy = text(proxy)
+	if r.job.HTTP.Proxy = text(proxy); strings.HasPrefix(proxy, "http") {
+		r.leave("%s: Proxy-Connection: Keep-Alive", r.typed)
+	}
 }
 
 // target returns the URL that curl would send to, and the user that it names; empty:
@@ -39,11 +42,11 @@ func (r *request) target(typed string) (target, user string, err error) {
 	typed, _, _ = strings.Cut(typed, "#")
 	if r.get && r.sends {
 		r.addData("", "") // which reads a file
-		join := "?"
-		if strings.Contains(typed, "?") {
-			join = "&"
+		front, query, _ := strings.Cut(typed, "?")
+		if query != "" && !strings.HasSuffix(query, "&") {
+			query += "&"
 		}
-		typed += join + r.text
+		typed = strings.TrimSuffix(front+"?"+query+r.text, "?")
 	}
 	switch {
 	case strings.HasPrefix(typed, mark):
