@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -58,13 +59,10 @@ func (p *program) validate(o *validateOptions) error {
 			return err
 		}
 	}
-	var jobs, bad int64
+	var jobs, bad, without int64
 	keys := make(map[limits.Key]bool)
 	for {
 		j, err := spec.Source.Next()
-		if err == nil {
-			err = lostFile(j)
-		}
 		invalid, isInvalid := errors.AsType[*jobspec.Invalid](err)
 		switch {
 		case err == io.EOF && bad > 0:
@@ -81,6 +79,11 @@ func (p *program) validate(o *validateOptions) error {
 			return err
 		}
 		jobs++
+		if lost := lostFile(j); lost != "" {
+			if without++; without <= shownInvalid {
+				p.voice.note(slog.LevelWarn, lost)
+			}
+		}
 		needs := j.Needs(nil, &spec.Limits)
 		for _, need := range needs {
 			keys[need.Key] = true
@@ -93,9 +96,9 @@ func (p *program) validate(o *validateOptions) error {
 	}
 }
 
-// lostFile returns what is wrong with the files that a job reads when it runs, as
-// [jobspec.Invalid].
-func lostFile(j *jobspec.Job) error {
+// lostFile says what is wrong with the files that a job reads when it runs, as far as that
+// can be seen now: other jobs may make them, or it runs elsewhere.
+func lostFile(j *jobspec.Job) string {
 	var files [][2]string // what it is for, and its path
 	if h := j.HTTP; h != nil {
 		files = [][2]string{{"body_file", h.BodyFile}, {"ca_file", h.TLS.CAFile}, {"cert_file", h.TLS.CertFile}, {"key_file", h.TLS.KeyFile}}
@@ -111,10 +114,10 @@ func lostFile(j *jobspec.Job) error {
 			err = errors.New("no regular file")
 		}
 		if err != nil {
-			return &jobspec.Invalid{Pos: j.Pos, Err: fmt.Errorf("%s %q: %w", f[0], hide(f[1], j.Secrets), pathless(err))}
+			return fmt.Sprintf("%s: %s %q: %v", j.Pos, f[0], hide(f[1], j.Secrets), pathless(err))
 		}
 	}
-	return nil
+	return ""
 }
 
 // hintUnused names limits that may be misspelt. A file without jobs has them for others.
