@@ -90,7 +90,7 @@ func (p *program) initFromCSV(o *initOptions) error {
 	switch {
 	case err != nil:
 		return err
-	case len(braces.FindAllString(template, -1))+len(secrets) > len(braces.FindAllString(hidden, -1)):
+	case len(braces.FindAllString(template, -1))+len(secrets) > len(braces.FindAllString(hidden, -1)): // one has gone
 		return errors.New("--url: a column or a variable beside what may be a secret")
 	}
 	spec, err := jobspec.Load(jobspec.Options{
