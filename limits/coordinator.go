@@ -150,9 +150,9 @@ type Level struct {
 }
 
 // Turn returns the earliest moment at which the bucket will have given cost tokens
-// to this process and Ahead tokens to others.
+// to this process and Ahead tokens to others; or to ask whether they still wait.
 func (l Level) Turn(limit Limit, cost int64) Time {
-	return l.Bucket.owing(limit, l.Ahead).Ready(limit, cost)
+	return min(l.Bucket.owing(limit, l.Ahead).Ready(limit, cost), l.Bucket.Last+near)
 }
 
 // Lost is the error of a coordinator that cannot be reached. What the process holds

@@ -31,6 +31,9 @@ import (
 const (
 	grace Time = 300_000
 	away  Time = 1_000_000
+	// near is how long at most a member waits for its turn at a bucket before it asks
+	// again: those in front may leave, or something else may keep them.
+	near Time = 100_000
 )
 
 // member is one process, and what it holds and waits for.
@@ -84,9 +87,8 @@ func (s *State) Leave(name string, now Time) {
 func (s *State) Wakes() []string { return s.wakes }
 
 // wake finds out who is to be woken after a step of m: of each key's heads as many
-// as it has permits free, and the first that its bucket saves for, if that was told of
-// others in front who have left since. Whoever cannot use a permit asks all the same,
-// and so passes it on. A member without room has no use for one, and asks again when it
+// as it has permits free. Whoever cannot use a permit asks all the same, and so
+// passes it on. A member without room has no use for one, and asks again when it
 // has room.
 func (s *State) wake(m *member, now Time, room bool) {
 	for _, c := range m.claims {
@@ -99,11 +101,6 @@ func (s *State) wake(m *member, now Time, room bool) {
 		}
 	}
 	for _, k := range append(s.freed, s.touched...) {
-		if w := k.nextServed(now); w != nil && w.member != m {
-			if at := max(w.otherwiseReady(k, now), k.bucket.Ready(k.limit, w.costAt(k))); at < w.due {
-				s.wakeAt(w, at)
-			}
-		}
 		free := k.limit.Concurrency - k.inUse
 		for _, w := range k.passed {
 			if w.due <= now && w.member != m && !w.silent(now) {
@@ -115,28 +112,12 @@ func (s *State) wake(m *member, now Time, room bool) {
 			if w == nil {
 				break
 			}
-			s.wakeAt(w, now)
+			w.due = now
+			if !slices.Contains(s.wakes, w.member.name) {
+				s.wakes = append(s.wakes, w.member.name)
+			}
 		}
 	}
-}
-
-// wakeAt has the member woken of a claim that should ask again by then.
-func (s *State) wakeAt(w *claim, due Time) {
-	if w.due = due; !slices.Contains(s.wakes, w.member.name) {
-		s.wakes = append(s.wakes, w.member.name)
-	}
-}
-
-// nextServed returns the first in order that the bucket saves for; nil if there is
-// none.
-func (k *keyState) nextServed(now Time) (first *claim) {
-	k.refill(now)
-	for _, w := range k.saver {
-		if !w.silent(now) && w.permitted(now) && (first == nil || w.before(first)) {
-			first = w
-		}
-	}
-	return first
 }
 
 // aheadOf is [keyState.ahead] of the claim that the bucket saves for m's sake, if any.
@@ -189,16 +170,16 @@ func (c *claim) countsAgainst(d *claim, now Time) bool {
 	return c.before(d) && (c.member == d.member || !c.silent(now))
 }
 
-// wantsOnly reports whether what k has, a permit or tokens, is all that keeps the claim.
-func (c *claim) wantsOnly(k *keyState, what Cause, now Time) bool {
+// wantsOnly reports whether a permit of k is all that keeps the claim.
+func (c *claim) wantsOnly(k *keyState, now Time) bool {
 	if until, _ := c.paused(); until > now {
 		return false
 	}
 	for _, n := range c.needs {
-		if (n.keyState != k || what != Permit) && n.limit.Concurrency > 0 && n.inUse >= n.limit.Concurrency {
+		if n.keyState != k && n.limit.Concurrency > 0 && n.inUse >= n.limit.Concurrency {
 			return false
 		}
-		if (n.keyState != k || what != Tokens) && n.hasCost() {
+		if n.hasCost() {
 			if n.refill(now); n.bucket.Ready(n.limit, n.cost) > now {
 				return false
 			}

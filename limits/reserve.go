@@ -32,7 +32,7 @@ func (c *claim) blocked(now Time) (v Verdict, earliest Time) {
 		}
 		earliest = max(earliest, n.bucket.Ready(n.limit, n.cost))
 		if ready := n.readyFor(c, now); ready > now {
-			block(Tokens, n.key, max(ready, n.bucket.owing(n.limit, n.ahead(c, now)).Ready(n.limit, n.cost)))
+			block(Tokens, n.key, max(ready, Level{Bucket: n.bucket, Ahead: n.ahead(c, now)}.Turn(n.limit, n.cost)))
 		}
 	}
 	return v, earliest
@@ -61,7 +61,7 @@ func (k *keyState) permitFor(c *claim, now Time) bool {
 		free--
 	}
 	for _, w := range k.passed {
-		if free > 0 && w.member != c.member && w != k.aside && w.countsAgainst(c, now) && w.wantsOnly(k, Permit, now) {
+		if free > 0 && w.member != c.member && w != k.aside && w.countsAgainst(c, now) && w.wantsOnly(k, now) {
 			free--
 		}
 	}
@@ -133,16 +133,26 @@ func (c *claim) otherwiseReady(k *keyState, now Time) Time {
 	return at
 }
 
-// ahead returns how many of the bucket's next tokens go to claims of other members
-// that go before c, and that nothing else keeps. They may leave, so nothing is refused
-// for their sake: it only tells c when its turn is.
+// ahead returns how many of the bucket's next tokens go to claims of other members that
+// go before c, where only time can keep them. They may leave, so nothing is refused for
+// their sake: it tells c when its turn is.
 func (k *keyState) ahead(c *claim, now Time) (cost int64) {
 	for _, w := range k.saver {
-		if w.member != c.member && w.countsAgainst(c, now) && w.wantsOnly(k, Tokens, now) {
+		if w.member != c.member && w.countsAgainst(c, now) && w.limitedOnlyBy(k) {
 			cost += w.costAt(k)
 		}
 	}
 	return cost
+}
+
+// limitedOnlyBy reports whether the bucket of k is the only limit of the claim's keys.
+func (c *claim) limitedOnlyBy(k *keyState) bool {
+	for _, n := range c.needs {
+		if n.limit.Concurrency > 0 || n.keyState != k && n.limit.Rate.Per > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // costAt returns how many tokens of k's bucket the claim needs.

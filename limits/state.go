@@ -23,7 +23,7 @@ package limits
 //     claim still holds nothing, so there is no cycle of waits.
 //
 // A claim that waits for tokens is told when its turn is, after those of other members
-// that go before it; if they leave, its member is woken.
+// that go before it, and asks again by then.
 //
 // Invariants: inUse is the number of granted claims that need the key; a
 // refused claim has changed no permit and no token; a key is dropped only when

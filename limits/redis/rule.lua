@@ -8,7 +8,7 @@
 
 local GRANTED, PERMIT, TOKENS, PAUSED, TOO_LATE = 0, 1, 2, 3, 4
 local NEVER = math.huge
-local PATIENCE, GRACE, AWAY = 64, 300000, 1000000
+local PATIENCE, GRACE, AWAY, NEAR = 64, 300000, 1000000, 100000
 
 local now, epoch       -- of this step; the epoch is also the time at which it began
 local learnUntil       -- nothing starts before
@@ -158,12 +158,12 @@ local function paused(c)
   return till, name
 end
 
-local function wantsOnly(c, k, what)
+local function wantsOnly(c, k)
   if paused(c) > now then return false end
   for i = 1, #c.keys do
     local n, cost = keys[c.keys[i]], c.costs[i]
-    if (n ~= k or what ~= PERMIT) and n.concurrency > 0 and n.inUse >= n.concurrency then return false end
-    if (n ~= k or what ~= TOKENS) and n.per > 0 and cost > 0 then
+    if n ~= k and n.concurrency > 0 and n.inUse >= n.concurrency then return false end
+    if n.per > 0 and cost > 0 then
       refill(n)
       if ready(n, cost) > now then return false end
     end
@@ -178,7 +178,7 @@ function permitFor(k, c)
   if aside and countsAgainst(aside, c) then free = free - 1 end
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
-    if w and w.member ~= c.member and w ~= aside and countsAgainst(w, c) and wantsOnly(w, k, PERMIT) then
+    if w and w.member ~= c.member and w ~= aside and countsAgainst(w, c) and wantsOnly(w, k) then
       free = free - 1
     end
   end
@@ -230,11 +230,19 @@ function readyFor(k, cost, c)
   return math.min(readyAt(k, after, begins, cost), ready(k, saved + cost))
 end
 
+local function limitedOnlyBy(c, k)
+  for i = 1, #c.keys do
+    local n = keys[c.keys[i]]
+    if n.concurrency > 0 or n ~= k and n.per > 0 then return false end
+  end
+  return true
+end
+
 local function ahead(k, c)
   local cost = 0
   for i = 1, #k.saver do
     local w = claimAt(k.saver[i])
-    if w and w.member ~= c.member and countsAgainst(w, c) and wantsOnly(w, k, TOKENS) then
+    if w and w.member ~= c.member and countsAgainst(w, c) and limitedOnlyBy(w, k) then
       cost = cost + costAt(w, k)
     end
   end
@@ -272,7 +280,7 @@ local function blocked(c)
       v.earliest = math.max(v.earliest, ready(k, cost))
       local at = readyFor(k, cost, c)
       if at > now then
-        block(v, TOKENS, k.name, math.max(at, readyAt(k, k.level - ahead(k, c) * k.per, k.last, cost)))
+        block(v, TOKENS, k.name, math.max(at, math.min(readyAt(k, k.level - ahead(k, c) * k.per, k.last, cost), k.last + NEAR)))
       end
     end
   end
@@ -405,22 +413,7 @@ local function nextHead(heads, m)
   return first
 end
 
-local function nextServed(k)
-  local first
-  refill(k)
-  for i = 1, #k.saver do
-    local w = claimAt(k.saver[i])
-    if w and not silent(w) and permitted(w) and (not first or before(w, first)) then first = w end
-  end
-  return first
-end
-
-local function wakeFor(k, m)
-  local s = nextServed(k)
-  if s and s.member ~= m.name then
-    local at = math.max(otherwiseReady(s, k), ready(k, costAt(s, k)))
-    if at < s.due then s.due, wakes[s.member] = at, true end
-  end
+local function wakeAt(k, m)
   local free = k.concurrency - k.inUse
   for i = 1, #k.passed do
     local w = free > 0 and claimAt(k.passed[i])
@@ -437,7 +430,7 @@ local function wake(m, room)
   for _, c in pairs(m.waiting) do
     if c.cause == PERMIT and c.due > now then c.due = room and now + AWAY or now - GRACE - 1 end
   end
-  for i = 1, #freed do wakeFor(freed[i], m) end
-  for i = 1, #touched do wakeFor(touched[i], m) end
+  for i = 1, #freed do wakeAt(freed[i], m) end
+  for i = 1, #touched do wakeAt(touched[i], m) end
   freed = {}
 end

@@ -20,13 +20,14 @@ func TestTurns(t *testing.T) {
 		leave  bool
 		late   bool
 		refund int     // one of so many starts is given back
+		lost   int     // slots, at most
 		asks   float64 // a start, at most
 	}{
-		{name: "all stay", burst: 1, asks: 3.2},
-		{name: "burst", burst: 5, asks: 3.2},
-		{name: "half of them leave", burst: 1, leave: true, asks: 4},
-		{name: "deadlines", burst: 1, late: true, asks: 8},
-		{name: "refunds", burst: 3, refund: 7, asks: 5},
+		{name: "all stay", burst: 1, asks: 11},
+		{name: "burst", burst: 5, asks: 11},
+		{name: "half of them leave", burst: 1, leave: true, lost: 8, asks: 8},
+		{name: "deadlines", burst: 1, late: true, asks: 13},
+		{name: "refunds", burst: 3, refund: 7, lost: 4, asks: 11},
 	} {
 		const slot, slots = limits.Time(50_000), 400
 		s := &shared{t: t, rng: rand.New(rand.NewPCG(1, 16)), refund: row.refund}
@@ -45,8 +46,8 @@ func TestTurns(t *testing.T) {
 		}
 		s.run(slots * slot)
 		// The last slot is at the end, and what was given back last may be there yet.
-		if most := slots + int(row.burst); s.starts > most || s.starts < slots-1 {
-			t.Errorf("%s: %d calls started, want %d", row.name, s.starts, most)
+		if most := slots + int(row.burst); s.starts > most || s.starts < slots-1-row.lost {
+			t.Errorf("%s: %d calls started, want %d, of which %d may be missing", row.name, s.starts, most, row.lost+1)
 		}
 		if asks := float64(s.asks) / float64(s.starts); asks > row.asks {
 			t.Errorf("%s: asked %.2f times a start, want at most %.2f", row.name, asks, row.asks)
@@ -87,8 +88,10 @@ func (s *shared) add(p *process) {
 
 func (s *shared) run(end limits.Time) {
 	for s.now < end {
-		for busy := true; busy; {
-			busy = false
+		for busy, rounds := true, 0; busy; rounds++ {
+			if busy = false; rounds > 1000 {
+				s.t.Fatal("they wake each other for ever")
+			}
 			for _, i := range s.rng.Perm(len(s.all)) {
 				busy = s.turn(s.all[i]) || busy
 			}
