@@ -190,7 +190,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 		if !k.full() {
 			l.doubted = j
 			if !outdated {
-				k.noPermit.add(l.rank, 0, v.At)
+				k.noPermit.add(l.rank, 0, v.At, now)
 			}
 		}
 		s.saveNoMore(l)
@@ -208,7 +208,7 @@ func (s *Schedule) learnRefusal(l *lane, j *Job, v limits.Verdict, outdated bool
 		if k.tokensAt(cost, now) <= now {
 			l.doubted = j
 			if !outdated {
-				k.noTokens.add(l.rank, cost, v.At)
+				k.noTokens.add(l.rank, cost, v.At, now)
 			}
 		}
 	}

@@ -45,9 +45,9 @@ type refusal struct {
 	until limits.Time
 }
 
-// add widens the refusal by one answer.
-func (r *refusal) add(rank limits.Rank, cost int64, until limits.Time) {
-	if !r.on {
+// add widens the refusal by one answer; one that is over by now is forgotten.
+func (r *refusal) add(rank limits.Rank, cost int64, until, now limits.Time) {
+	if over := r.until > 0 && r.until <= now; over || !r.on {
 		*r = refusal{true, rank, cost, until}
 		return
 	}

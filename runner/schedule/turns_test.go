@@ -20,6 +20,7 @@ func TestTurns(t *testing.T) {
 		leave  bool
 		late   bool
 		refund int     // one of so many starts is given back
+		owners int     // accounts, each of which has a bucket of its own; 0: none
 		lost   int     // slots, at most
 		asks   float64 // a start, at most
 	}{
@@ -28,13 +29,15 @@ func TestTurns(t *testing.T) {
 		{name: "half of them leave", burst: 1, leave: true, lost: 8, asks: 8},
 		{name: "deadlines", burst: 1, late: true, asks: 13},
 		{name: "refunds", burst: 3, refund: 7, lost: 4, asks: 11},
+		{name: "accounts that are slow", burst: 1, owners: 5, lost: 35, asks: 12},
 	} {
 		const slot, slots = limits.Time(50_000), 400
-		s := &shared{t: t, rng: rand.New(rand.NewPCG(1, 16)), refund: row.refund}
+		s := &shared{t: t, rng: rand.New(rand.NewPCG(1, 16)), refund: row.refund, owners: row.owners}
 		if row.late {
 			s.patience = 32 * slot
 		}
-		keys := table(t, entry{kind: limits.Host, pattern: "h", rate: "20/s", burst: row.burst}).For
+		keys := table(t, entry{kind: limits.Host, pattern: "h", rate: "20/s", burst: row.burst},
+			entry{kind: limits.Account, pattern: "*", rate: "6/s", burst: 1}).For
 		for i := range 16 {
 			p := &process{name: strconv.Itoa(i), Schedule: schedule.New(keys), leaves: limits.Never}
 			if row.leave && i%2 == 1 {
@@ -64,6 +67,7 @@ type shared struct {
 	now      limits.Time
 	patience limits.Time // the longest that a job can wait; zero: for ever
 	refund   int
+	owners   int
 
 	starts, asks int
 }
@@ -82,6 +86,9 @@ func (s *shared) add(p *process) {
 	j := &schedule.Job{Seq: p.seq, Host: "h", Deadline: limits.Never}
 	if s.patience > 0 {
 		j.Deadline = s.now + limits.Time(s.rng.Int64N(int64(s.patience)))
+	}
+	if s.owners > 0 {
+		j.Account = strconv.Itoa(s.rng.IntN(s.owners))
 	}
 	p.Add(j, s.now, 0, schedule.NotBefore)
 }
