@@ -1,10 +1,11 @@
 // Package call makes one attempt of a job: a request or a command. It decides
 // nothing about limits, deadlines or retries; it reports what happened.
 //
-// Requests. A request is sent once at most: where net/http would repeat one by
-// itself after it was written, the attempt is lost instead, and the limits decide
-// about another. They go over HTTP/1.1, one at a time on a connection, which is
-// kept for two seconds for the next. Redirects are results, cookies are not kept,
+// Requests. A request is sent once at most: if its connection ends before the answer,
+// the attempt is lost, and the limits decide about another. net/http writes requests and
+// reads answers; its client, which repeats some by itself, is not used. They go over
+// HTTP/1.1, one at a time on a connection, which is kept for two seconds for the next,
+// and which nothing has come on when that begins. Redirects are results, cookies are not kept,
 // and bodies are recorded as they came: compression is not asked for. A status
 // that the job does not expect is the answer even if the body behind it breaks
 // off. Proxies are taken from the job, else from the environment.

@@ -2,14 +2,15 @@ package call
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"agentlimit/jobspec"
 	"agentlimit/limits"
 	"agentlimit/runner/results"
 )
@@ -52,11 +53,12 @@ type Client struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
-	stamps     sync.Map   // weak.Pointer[jobspec.Job] -> stamp of its body file
-	mu         sync.Mutex // guards what follows
-	transports map[transportKey]*http.Transport
-	feedback   *Temp // for what commands say; nil: none
-	commands   int64 // so far
+	idle     pool
+	stamps   sync.Map   // weak.Pointer[jobspec.Job] -> stamp of its body file
+	mu       sync.Mutex // guards what follows
+	tls      map[jobspec.TLS]*tls.Config
+	feedback *Temp // for what commands say; nil: none
+	commands int64 // so far
 }
 
 var _ Caller = (*Client)(nil)
@@ -69,7 +71,8 @@ func New(cfg Config) *Client {
 	if cfg.Grace == 0 {
 		cfg.Grace = 3 * time.Second
 	}
-	c := &Client{cfg: cfg, hide: newHider(cfg.HideQuery), transports: make(map[transportKey]*http.Transport)}
+	c := &Client{cfg: cfg, hide: newHider(cfg.HideQuery), tls: make(map[jobspec.TLS]*tls.Config)}
+	c.idle.max = cfg.Concurrency
 	c.life, c.end = context.WithCancel(context.Background())
 	// This process may be a job's command itself; its commands are of other jobs.
 	c.environ = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AGENTLIMIT_JOB_") })
@@ -83,9 +86,7 @@ func (c *Client) Close() {
 	c.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range c.transports {
-		t.CloseIdleConnections()
-	}
+	c.idle.close()
 	if c.feedback != nil {
 		c.feedback.Remove()
 	}
@@ -95,7 +96,7 @@ func (c *Client) Close() {
 func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	t := &attempt{Attempt: a, redactor: newRedactor(a, c.hide), life: c.life, cancel: cancel}
+	t := &attempt{Attempt: a, redactor: newRedactor(a, c.hide), life: c.life}
 	t.out = Outcome{Kind: OK}
 	if c.life.Err() != nil {
 		cancel(errKill)
@@ -118,9 +119,8 @@ func (c *Client) Call(parent context.Context, a Attempt) Outcome {
 type attempt struct {
 	Attempt
 	*redactor
-	life   context.Context // once it is over the attempt must end at once, grace or not
-	cancel context.CancelCauseFunc
-	out    Outcome
+	life context.Context // once it is over the attempt must end at once, grace or not
+	out  Outcome
 }
 
 func (t *attempt) hurry() bool { return t.life.Err() != nil }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,38 +157,4 @@ func parallel(workers, n int, f func()) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestGate(t *testing.T) {
-	asked, cancelled := 0, error(nil)
-	g := &gate{t: &attempt{
-		Attempt: Attempt{Sending: func() error { asked++; return nil }},
-		cancel:  func(err error) { cancelled = err },
-	}}
-	connection := func() *conn {
-		c, server := net.Pipe()
-		t.Cleanup(func() { server.Close() })
-		go io.Copy(io.Discard, server)
-		return &conn{Conn: c}
-	}
-	dead, live, third := connection(), connection(), connection()
-	io.WriteString(live, "an earlier request")
-	got := httptrace.ContextClientTrace(g.trace(t.Context())).GotConn
-	got(httptrace.GotConnInfo{Conn: dead}) // such as one that fails with EPIPE
-	got(httptrace.GotConnInfo{Conn: live})
-	if g.wrote() || g.err != nil || asked != 1 {
-		t.Errorf("behind a connection that took nothing: wrote = %v, err = %v, Sending called %d times", g.wrote(), g.err, asked)
-	}
-	for range 2 { // the rest of a request goes the same way
-		if _, err := io.WriteString(live, "part of a request"); err != nil || !g.wrote() {
-			t.Errorf("Write = %v, wrote = %v", err, g.wrote())
-		}
-	}
-	got(httptrace.GotConnInfo{Conn: third})
-	if _, err := io.WriteString(third, "again"); err == nil || !errors.Is(cancelled, errClosed) {
-		t.Errorf("Write = %v, cancelled with %v, for a second sending; want an error, %v", err, cancelled, errClosed)
-	}
-	if sent, err := g.fail(t.Context(), io.EOF); !sent || !errors.Is(err, errClosed) || asked != 1 {
-		t.Errorf("fail = %v, %v, Sending was called %d times; want true, %v, 1", sent, err, asked, errClosed)
-	}
 }

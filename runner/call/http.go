@@ -11,8 +11,9 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"time"
 	"weak"
+
+	"golang.org/x/net/http/httpguts"
 
 	"agentlimit/jobspec"
 	"agentlimit/runner/results"
@@ -20,45 +21,70 @@ import (
 
 // request makes one attempt of a request.
 func (c *Client) request(ctx context.Context, t *attempt, body *capture) error {
-	transport, err := c.transport(t.Job.HTTP)
-	if err != nil {
-		return err
-	}
-	g := &gate{t: t}
-	req, err := newRequest(g.trace(ctx), t.Job.HTTP)
+	req, err := newRequest(t.Job.HTTP)
 	if err != nil {
 		return err
 	}
 	if err := c.attachFile(req, t.Job.HTTP.BodyFile, cmp.Or(t.From, t.Job)); err != nil {
 		return err
 	}
-	resp, err := transport.RoundTrip(req)
+	if req.Body != nil {
+		defer req.Body.Close()
+	}
+	a, err := c.send(ctx, t, req, body)
 	if err != nil {
-		t.out.Sent, err = g.fail(ctx, err)
 		return err
 	}
-	defer resp.Body.Close()
-	t.hint(readHint(resp.StatusCode, resp.Header, time.Now()))
-	if resp.StatusCode/100 == 3 {
-		t.out.Location = resp.Header.Get("Location")
+	t.hint(readHint(a.StatusCode, a.Header, a.came))
+	if a.StatusCode/100 == 3 {
+		t.out.Location = a.Header.Get("Location")
 	}
-	cut := body.readAll(resp.Body)
-	t.out.HTTP = t.answer(resp, body)
-	t.out.HTTP.Truncated = t.out.HTTP.Truncated || cut != nil
-	return t.judgeHTTP(body, cut)
+	t.out.HTTP = t.answer(a.Response, body)
+	t.out.HTTP.Truncated = t.out.HTTP.Truncated || a.cut != nil
+	return t.judgeHTTP(body, a.cut)
+}
+
+// send finds a connection for req, exchanges it for an answer there, and keeps the
+// connection for others if it can.
+func (c *Client) send(ctx context.Context, t *attempt, req *http.Request, body *capture) (*answer, error) {
+	to, err := routeOf(req, t.Job.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.connect(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.sending(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	a, again, err := conn.exchange(ctx, req, body)
+	if again && c.life.Err() == nil {
+		c.idle.put(conn)
+	} else {
+		conn.Close()
+	}
+	if err != nil {
+		t.out.Sent, err = conn.fail(ctx, err)
+	}
+	return a, err
 }
 
 // newRequest builds the request that h says, without a body from a file.
-func newRequest(ctx context.Context, h *jobspec.HTTP) (*http.Request, error) {
+func newRequest(h *jobspec.HTTP) (*http.Request, error) {
 	var body io.Reader
 	if h.Body != nil {
 		body = bytes.NewReader(h.Body)
 	}
-	req, err := http.NewRequestWithContext(ctx, h.Method, h.URL, body)
+	req, err := http.NewRequest(h.Method, h.URL, body)
 	if err != nil { // which may quote the URL
 		return nil, fail(Broken, "request", "not a valid method or URL")
 	}
 	for _, line := range h.Headers {
+		if !httpguts.ValidHeaderFieldName(line.Name) || !httpguts.ValidHeaderFieldValue(line.Value) {
+			return nil, fail(Broken, "request", "not a valid header")
+		}
 		req.Header.Add(line.Name, line.Value)
 	}
 	if host := req.Header.Get("Host"); host != "" {
@@ -66,9 +92,8 @@ func newRequest(ctx context.Context, h *jobspec.HTTP) (*http.Request, error) {
 	}
 	setDefault(req.Header, "User-Agent", "agentlimit")
 	setDefault(req.Header, "Content-Type", h.ContentType)
-	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
+	if req.Header.Get("Authorization") == "" {
+		authorize(req, "Authorization", req.URL.User)
 	}
 	return req, nil
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,25 @@ func MaxConcurrency() int {
 		return plenty
 	}
 	return max(1, (int(min(limit.Cur, each*plenty))-rest)/each)
+}
+
+// quiet reports whether nothing has come on a connection that is idle: neither its end
+// nor what nobody has asked for, which the next request would take for its answer.
+func quiet(c net.Conn) (nothing bool) {
+	socket, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+		nothing = err == unix.EAGAIN
+		return true
+	})
+	return nothing && err == nil
 }
 
 // hold locks a folder that nobody else holds, for as long as the file is open.

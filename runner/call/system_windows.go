@@ -3,10 +3,12 @@ package call
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 func isolate(cmd *exec.Cmd) {
@@ -40,5 +42,14 @@ func signalName(*os.ProcessState) string { return "" }
 // MaxConcurrency returns how many attempts at once this process's handles allow:
 // here, as many as anyone asks for.
 func MaxConcurrency() int { return 1 << 20 }
+
+// quiet reports whether nothing comes on a connection within a millisecond: a look at
+// what is there already is not to be had here.
+func quiet(c net.Conn) bool {
+	c.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := c.Read(make([]byte, 1))
+	c.SetReadDeadline(time.Time{})
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
 
 func hold(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -16,11 +16,15 @@ import (
 )
 
 func serveTLS(t *testing.T, cfg *tls.Config) (url, caFile string) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveTLSHandler(t, cfg, func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 {
 			w.WriteHeader(http.StatusHTTPVersionNotSupported)
 		}
-	}))
+	})
+}
+
+func serveTLSHandler(t *testing.T, cfg *tls.Config, h http.HandlerFunc) (url, caFile string) {
+	s := httptest.NewUnstartedServer(h)
 	s.TLS, s.EnableHTTP2 = cfg, true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -63,50 +67,6 @@ func TestTLS(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, tt.job, c.Call(t.Context(), Attempt{Job: tt.job}), tt.kind, tt.code, false)
-		})
-	}
-}
-
-func TestProxy(t *testing.T) {
-	var target string
-	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		target = r.RequestURI
-		if r.Method == "CONNECT" {
-			switch {
-			case strings.HasPrefix(r.Host, "busy."):
-				w.WriteHeader(503)
-			default:
-				w.WriteHeader(407)
-			}
-		}
-	})
-	via := func(url, proxy string) *jobspec.Job {
-		return httpJob(url, func(j *jobspec.Job) { j.HTTP.Proxy = proxy })
-	}
-	c := newClient(t, Config{})
-	job := via("http://far.example/x", proxy.URL)
-	check(t, job, c.Call(t.Context(), Attempt{Job: job}), OK, "", false)
-	if target != "http://far.example/x" {
-		t.Errorf("the proxy was asked for %q", target)
-	}
-	tests := []struct {
-		name string
-		job  *jobspec.Job
-		kind Kind
-		code string
-	}{
-		{"a proxy that wants a password", via("https://far.example/", proxy.URL), Broken, "proxy"},
-		{"a proxy in trouble", via("https://busy.example/", proxy.URL), Refused, "connect"},
-		{"a proxy that is not there", via("http://far.example/", "http://u:pw12@"+closedAddress(t)), Refused, "connect"},
-		{"a proxy that is no URL", via("http://far.example/", "http://u:pw12@h:x"), Broken, "proxy"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			out := c.Call(t.Context(), Attempt{Job: tt.job})
-			check(t, tt.job, out, tt.kind, tt.code, false)
-			if strings.Contains(out.Error.Message, "pw12") {
-				t.Errorf("message %q shows the password", out.Error.Message)
-			}
 		})
 	}
 }
