@@ -16,7 +16,7 @@ func FuzzConvert(f *testing.F) {
 		`curl -X POST -H 'A: b' -d '{"a":1}' http://h/`, `curl -u a:hush-hush http://h/ --next -m x http://i/`,
 		`curl -F 'a=@;type="x;y' -F b=c;filename= http://h/`, `curl "$A/$B" -H "C: $D" -G -d @- <<E` + "\nx$y\nE\n",
 		"curl $'http://h/\\x00\\n' -H $'A: \\n'", "curl http://a:hush-hush@h/ -x u:hush-hush@p:1 --max-redirs 99 -L", `curl -b a=hush-hush "http://h/?token=hush-hush#x"`,
-		"curl -H 'Authorization: hush-hush' -E c:hush-hush --key k http://h/", "curl /", "curl 0 -o0 -o0 0", "curl -H'Auth \x01:0' 0", "curl -X '\tä' http://h/ -o '' -T - -A '\x01'",
+		"curl -H 'Authorization: hush-hush' -E c:hush-hush --key k http://h/", "curl /", "curl 0 -o0 -o0 0", "curl -H'Auth \x01:0' 0", `curl "0$A" $A`, "curl -X '\tä' http://h/ -o '' -T - -A '\x01'",
 	} {
 		f.Add(line)
 	}
@@ -39,6 +39,9 @@ func FuzzConvert(f *testing.F) {
 		spec, err := load("example.com")
 		if err != nil {
 			spec, err = load("http://example.com")
+		}
+		if err != nil && strings.Contains(err.Error(), "its value would lead the URL elsewhere") {
+			return // the variable is a whole URL in one place, and part of one in another
 		}
 		if err != nil {
 			t.Fatalf("Convert(%q): %v\n%s", lines, err, made.Text)
