@@ -165,13 +165,13 @@ func (p *page) rows() {
 	}
 	slices.SortFunc(all, func(a, b *job) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(pageOrder, p.status(a)), slices.Index(pageOrder, p.status(b))),
+			cmp.Compare(slices.Index(pageOrder, a.status.Value()), slices.Index(pageOrder, b.status.Value())),
 			cmp.Compare(b.took, a.took), cmp.Compare(a.id, b.id))
 	})
 	left := make(map[results.Status]int64)
 	trouble, slow, slowest := pageTrouble, pageSlow, pageSlowest
 	for _, j := range all {
-		row := jobRow{ID: name(j.id), Host: name(p.names[j.host]), Account: name(p.names[j.account]), Status: p.status(j), Attempts: j.attempts}
+		row := jobRow{ID: name(j.id), Host: name(j.host.Value()), Account: name(j.account.Value()), Status: j.status.Value(), Attempts: j.attempts}
 		room := &trouble
 		if j.trouble != nil {
 			row.Reason = j.trouble.Why()
@@ -184,14 +184,14 @@ func (p *page) rows() {
 			size += len(template.HTMLEscapeString(s))
 		}
 		if *room -= size; *room < 0 || slowest < 0 {
-			left[p.status(j)]++
+			left[j.status.Value()]++
 			continue
 		}
 		if j.attempts > 0 {
 			row.Start, row.Took = clock(results.At(j.started)), took(j.took.Seconds()*1e3)
 		}
-		if !slices.Contains(p.Words, p.status(j)) {
-			p.Words = append(p.Words, p.status(j))
+		if !slices.Contains(p.Words, j.status.Value()) {
+			p.Words = append(p.Words, j.status.Value())
 		}
 		p.Jobs = append(p.Jobs, row)
 	}

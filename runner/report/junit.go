@@ -40,7 +40,7 @@ type junitCases struct{ *Report }
 // MarshalXML writes an element for each job.
 func (c junitCases) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
 	for i := range c.jobs {
-		if err := e.EncodeElement(c.caseOf(&c.jobs[i]), start); err != nil {
+		if err := e.EncodeElement(caseOf(&c.jobs[i]), start); err != nil {
 			return err
 		}
 	}
@@ -80,11 +80,11 @@ func (r *Report) JUnit(w io.Writer) error {
 	return lines.Encode(junitSuites{Suite: suite})
 }
 
-func (r *Report) caseOf(j *job) junitCase {
-	c := junitCase{Name: j.id, Class: cmp.Or(r.names[j.host], "no host"), Time: junitSeconds(j.took)}
+func caseOf(j *job) junitCase {
+	c := junitCase{Name: j.id, Class: cmp.Or(j.host.Value(), "no host"), Time: junitSeconds(j.took)}
 	if j.trouble != nil {
 		cause := &junitCause{j.trouble.Kind, j.trouble.Why()}
-		switch r.status(j) {
+		switch j.status.Value() {
 		case results.Failed:
 			c.Failure = cause
 		case results.Deferred:

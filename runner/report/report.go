@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 	"time"
+	"unique"
 
 	"agentlimit/limits"
 	"agentlimit/runner/audit"
@@ -45,8 +46,7 @@ type Report struct {
 	Hosts     []*Latency               `json:"hosts"` // by name
 	Pauses    []Pause                  `json:"pauses"`
 
-	jobs  []job    // in the order in which they were met
-	names []string // of hosts, accounts and statuses
+	jobs  []job // in the order in which they were met
 	axis  axis
 	lines []*line // of the keys that are drawn
 	known bool    // the limits are
@@ -76,10 +76,9 @@ type job struct {
 	took           time.Duration
 	attempts       int32
 
-	host, account, status int32 // of the names
+	host, account unique.Handle[string]
+	status        unique.Handle[results.Status]
 }
-
-func (r *Report) status(j *job) results.Status { return results.Status(r.names[j.status]) }
 
 // New reads records, which may come from several files in any order. Its error is
 // the first of records.
@@ -89,7 +88,7 @@ func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 			V: 1, Title: o.Title, Forecast: o.Forecast, known: o.Limits != nil,
 			Troubles: Troubles{}, Keys: []*Key{}, Hosts: []*Latency{}, Pauses: []Pause{}, // in JSON no list is null
 		},
-		newest: make(map[uint64]int32), seed: maphash.MakeSeed(), numbers: make(map[string]int32), runs: make(map[string]*span),
+		newest: make(map[uint64]int32), seed: maphash.MakeSeed(), runs: make(map[string]*span),
 		keys: make(map[limits.Key]*Key), hosts: make(map[string]*Latency), pauses: make(map[limits.Key][]span),
 	}
 	var failed error
@@ -124,13 +123,12 @@ func New(records iter.Seq2[results.Record, error], o Options) (*Report, error) {
 // gatherer fills a report.
 type gatherer struct {
 	*Report
-	newest  map[uint64]int32 // by hash of the id: index in jobs
-	seed    maphash.Seed
-	numbers map[string]int32 // of names, each of which is in memory once
-	runs    map[string]*span
-	keys    map[limits.Key]*Key
-	hosts   map[string]*Latency
-	pauses  map[limits.Key][]span
+	newest map[uint64]int32 // by hash of the id: index in jobs
+	seed   maphash.Seed
+	runs   map[string]*span
+	keys   map[limits.Key]*Key
+	hosts  map[string]*Latency
+	pauses map[limits.Key][]span
 
 	swept *audit.KeyReport // the key that is told of, and
 	place int              // that of its line; -1: it has none
@@ -145,11 +143,11 @@ func (g *gatherer) add(r *results.Record) {
 	at.hold(r.QueuedAt.Limits())
 	at.hold(r.EndedAt.Limits())
 	j := job{
-		id: r.ID, host: g.number(r.Host), account: g.number(r.Account), status: g.number(string(r.Status)),
+		id: r.ID, host: unique.Make(r.Host), account: unique.Make(r.Account), status: unique.Make(r.Status),
 		ended: r.EndedAt.Limits(), attempts: int32(len(r.Attempts)), trouble: TroubleOf(r, r.ID),
 	}
 	if t := j.trouble; t != nil {
-		t.Reason, t.Said = g.name(t.Reason), g.name(t.Said) // of many jobs the same
+		t.Reason, t.Said = once(t.Reason), once(t.Said) // of many jobs the same
 	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
@@ -185,7 +183,7 @@ func (g *gatherer) attempt(r *results.Record, a *results.Attempt) {
 	host := cmp.Or(a.Host, r.Host)
 	l := g.hosts[host]
 	if l == nil {
-		l = &Latency{Host: g.name(host)}
+		l = &Latency{Host: once(host)}
 		g.hosts[l.Host] = l
 	}
 	l.took = append(l.took, float32(a.EndedAt.Sub(a.StartedAt.Time).Seconds()*1e3))
@@ -203,16 +201,8 @@ func (g *gatherer) key(key limits.Key) *Key {
 	return k
 }
 
-func (g *gatherer) number(s string) int32 {
-	n, found := g.numbers[s]
-	if !found {
-		n = int32(len(g.names))
-		g.numbers[s], g.names = n, append(g.names, s)
-	}
-	return n
-}
-
-func (g *gatherer) name(s string) string { return g.names[g.number(s)] }
+// once returns the s that is in memory once, however many say it.
+func once(s string) string { return unique.Make(s).Value() }
 
 // finish adds up what has been gathered, and what the audit found.
 func (g *gatherer) finish(found audit.Report) {
@@ -222,7 +212,7 @@ func (g *gatherer) finish(found audit.Report) {
 		g.Statuses[s] = 0
 	}
 	for _, j := range g.jobs {
-		g.Statuses[g.status(&j)]++
+		g.Statuses[j.status.Value()]++
 		g.Troubles.Add(j.trouble)
 	}
 	slices.SortStableFunc(g.Troubles, func(a, b *Trouble) int { return cmp.Compare(b.Jobs, a.Jobs) })
