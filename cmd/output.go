@@ -142,6 +142,10 @@ func (s *session) takeUp(ctx context.Context, out *output, path string, mode res
 		return nil
 	}
 	out.inflight = results.NewInflight(path)
+	if mode == results.Overwrite {
+		out.begin = sync.OnceValue(func() error { return cmp.Or(out.inflight.Clear(), out.file.Empty()) })
+		return nil
+	}
 	sent, err := out.inflight.Read()
 	switch {
 	case err != nil:
@@ -156,10 +160,6 @@ func (s *session) takeUp(ctx context.Context, out *output, path string, mode res
 			return broken(err)
 		}
 	}
-	if mode == results.Overwrite {
-		out.begin = sync.OnceValue(func() error { return cmp.Or(out.inflight.Clear(), out.file.Empty()) })
-		return nil
-	}
 	return out.inflight.Clear()
 }
 
@@ -167,22 +167,18 @@ func nothing() error { return nil }
 
 // settle gives a record to each job that was sent and has none, because its run
 // was killed: nobody knows what became of it.
-func (s *session) settle(out *output, sent []results.Sent) error {
+func (s *session) settle(out *output, sent []results.Record) error {
 	lost := 0
-	for _, job := range sent {
-		if out.past.Ended(job) {
+	for _, r := range sent {
+		if out.past.Ended(r.Run, r.ID) {
 			continue
 		}
 		lost++
-		r := &results.Record{
-			Run: job.Run, ID: job.ID, Status: results.Unknown, Kind: job.Kind, Hash: job.Hash,
-			EndedAt: results.Time{Time: time.Now()},
-			Error:   &results.Error{Kind: "killed", Message: "under way when its run was killed"},
-		}
-		if err := out.Append(r); err != nil {
+		r.EndedAt = results.Time{Time: time.Now()}
+		if err := out.Append(&r); err != nil {
 			return err
 		}
-		out.past.Add(r)
+		out.past.Add(&r)
 	}
 	if lost > 0 {
 		s.voice.note(slog.LevelWarn, fmt.Sprintf("an earlier run was killed while %s under way: nobody knows what became of that; --retry-unknown repeats it", were(lost)), "unknown", lost)

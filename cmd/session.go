@@ -196,7 +196,10 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	defer abort(nil)
 	if inflight != nil {
 		s.Sending = func(j *jobspec.Job) error {
-			err := inflight.Add(results.Sent{Run: s.Run, ID: j.ID, Kind: j.Kind(), Hash: j.Hash})
+			err := inflight.Add(&results.Record{
+				Run: s.Run, ID: j.ID, Status: results.Unknown, Kind: j.Kind(), Hash: j.Hash,
+				Error: &results.Error{Kind: "killed", Message: "under way when its run was killed"},
+			})
 			if err != nil {
 				abort(broken(err))
 			}

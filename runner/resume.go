@@ -44,7 +44,7 @@ func ReadPast(ctx context.Context, records iter.Seq2[results.Record, error]) (*P
 func (p *Past) Add(r *results.Record) { p.jobs[r.ID] = pastJob{r.Status, r.Hash, r.Run} }
 
 // Ended reports whether a job that a run had sent has its record from that run.
-func (p *Past) Ended(s results.Sent) bool { return p.jobs[s.ID].run == s.Run }
+func (p *Past) Ended(run, id string) bool { return p.jobs[id].run == run }
 
 // left says whether a job is still to be done, and if not, how it ended: it is to
 // be done without a record, or if it did not succeed, or if its call is another

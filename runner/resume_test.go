@@ -89,14 +89,14 @@ func TestReadPast(t *testing.T) {
 	if diff := cmp.Diff([]limits.PauseRequest{{Key: pair, Until: limits.TimeOf(at)}}, past.Pauses); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
-	for s, want := range map[results.Sent]bool{
-		{Run: "1", ID: "a"}: true,
-		{Run: "2", ID: "a"}: false, // sent once more, and no record of that
-		{Run: "2", ID: "b"}: true,
-		{Run: "1", ID: "c"}: false,
+	for of, want := range map[[2]string]bool{
+		{"1", "a"}: true,
+		{"2", "a"}: false, // sent once more, and no record of that
+		{"2", "b"}: true,
+		{"1", "c"}: false,
 	} {
-		if got := past.Ended(s); got != want {
-			t.Errorf("Ended(%+v) = %v, want %v", s, got, want)
+		if got := past.Ended(of[0], of[1]); got != want {
+			t.Errorf("Ended(%q, %q) = %v, want %v", of[0], of[1], got, want)
 		}
 	}
 	broken := errors.New("line 3")

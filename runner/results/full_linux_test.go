@@ -88,17 +88,17 @@ func TestADeviceIsWrittenToAsItIs(t *testing.T) {
 func TestNothingIsListedBehindACutOffLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
 	f := NewInflight(path)
-	if err := f.Add(Sent{Run: "r", ID: "a"}); err != nil {
+	if err := f.Add(&Record{Run: "r", ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	limitFiles(t, uint64(len(content(t, path+".inflight")))+10)
 	for range 2 {
-		if err := f.Add(Sent{Run: "r", ID: "b"}); !errors.Is(err, unix.EFBIG) {
+		if err := f.Add(&Record{Run: "r", ID: "b"}); !errors.Is(err, unix.EFBIG) {
 			t.Errorf("Add over the limit = %v, want %v", err, unix.EFBIG)
 		}
 	}
 	limitFiles(t, unix.RLIM_INFINITY)
-	if err := f.Add(Sent{Run: "r", ID: "c"}); !errors.Is(err, unix.EFBIG) {
+	if err := f.Add(&Record{Run: "r", ID: "c"}); !errors.Is(err, unix.EFBIG) {
 		t.Errorf("Add after an error = %v, want the first error, %v", err, unix.EFBIG)
 	}
 	if got, err := f.Read(); err != nil || len(got) != 1 || got[0].ID != "a" {

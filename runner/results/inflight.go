@@ -1,8 +1,6 @@
 package results
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,61 +8,42 @@ import (
 	"sync"
 )
 
-// Inflight is the list, beside a results file, of jobs whose fate would be
-// unknown if the run were killed now: those that are not safe to repeat, from
-// just before their first byte is sent. It survives the death of the process,
-// not that of the machine. It is safe for use by many goroutines.
+// Inflight is the list, beside a results file, of the records that jobs get if the run
+// is killed now: those that are not safe to repeat, from just before their first byte
+// is sent. It survives the death of the process, not that of the machine. It is safe
+// for use by many goroutines.
 type Inflight struct {
 	path string
 
 	mu   sync.Mutex // guards what follows
 	file *os.File   // nil: nothing to list yet
-	err  error      // the first; a line may be cut off in the middle, so nothing follows it
-}
-
-// Sent is one line of the list.
-type Sent struct {
-	Run  string `json:"run"`
-	ID   string `json:"id"`
-	Kind string `json:"kind"`
-	Hash string `json:"hash"`
+	list *Writer
 }
 
 // NewInflight returns the list beside the results file at path. The file is made
 // when there is something to list.
 func NewInflight(path string) *Inflight { return &Inflight{path: path + ".inflight"} }
 
-// Add lists a job. It must return before the job is sent. After an error nothing
-// more can be listed, and every further call returns that first error.
-func (f *Inflight) Add(s Sent) error {
-	line, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
+// Add lists a job. It must return before the job is sent. After a line that could not
+// be written nothing more can be listed, and every further call returns that error.
+func (f *Inflight) Add(r *Record) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = f.appendLocked(append(line, '\n'))
-	}
-	return f.err
-}
-
-func (f *Inflight) appendLocked(line []byte) (err error) {
 	if f.file == nil {
-		f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return fmt.Errorf("list what is under way: %w", err)
+		}
+		f.list = NewWriter(f.file)
 	}
-	if err == nil {
-		_, err = f.file.Write(line)
-	}
-	if err != nil {
-		return fmt.Errorf("list what is under way: %w", err)
+	if err := f.list.Append(r); err != nil {
+		return fmt.Errorf("list what is under way: %w", errors.Unwrap(err))
 	}
 	return nil
 }
 
 // Read returns what a run that did not end cleanly left on the list. A last line
 // that was cut off stands for nothing: its job was not sent.
-func (f *Inflight) Read() ([]Sent, error) {
+func (f *Inflight) Read() (all []Record, err error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -73,17 +52,13 @@ func (f *Inflight) Read() ([]Sent, error) {
 		return nil, fmt.Errorf("read what was under way: %w", err)
 	}
 	defer file.Close()
-	var all []Sent
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var s Sent
-		if json.Unmarshal(lines.Bytes(), &s) == nil && s.ID != "" {
-			all = append(all, s)
+	for r, err := range Read(file) {
+		switch {
+		case err == nil:
+			all = append(all, r)
+		case !errors.Is(err, ErrTorn):
+			return nil, fmt.Errorf("read what was under way: %w", err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read what was under way: %w", err)
 	}
 	return all, nil
 }
