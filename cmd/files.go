@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,10 +20,11 @@ type whole struct {
 	place string // empty: it is a device or pipe, and written to as it is
 }
 
-// create opens a whole file. Its errors leave it to the caller to name the file.
-func create(path string) (w *whole, err error) {
+// create opens a whole file, which is to be none of others. Its errors leave it to the
+// caller to name the file.
+func create(path string, others ...string) (w *whole, err error) {
 	w = &whole{place: path}
-	if err := notPacked(path); err != nil {
+	if err := cmp.Or(taken(path, others), notPacked(path)); err != nil {
 		return nil, err
 	}
 	if isStream(path) {
@@ -37,6 +40,14 @@ func create(path string) (w *whole, err error) {
 	}
 	w.File, err = os.CreateTemp(filepath.Dir(w.place), "."+filepath.Base(w.place)+".*.tmp") // 0600
 	return w, pathless(err)
+}
+
+// taken refuses a file that is one of others, which are read or written already.
+func taken(path string, others []string) error {
+	if same := results.SameFile(path, others...); same != "" {
+		return fmt.Errorf("it is the file %q, which is read or written already", same)
+	}
+	return nil
 }
 
 // notPacked refuses the name of a compressed file, in which there would be plain text.

@@ -206,14 +206,9 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 		return func() error { return nil }, nil
 	}
 	out, _ := s.results()
-	var file *whole
-	switch {
-	case results.SameFile(s.deferredOut, append(s.inputs(), out, s.summary)...) != "":
-		err = errors.New("it is a file that this run reads or writes already")
-	case s.deferredOut == stdout, isStream(s.deferredOut):
-		err = errors.New("it is no place for a file that appears whole or not at all")
-	default:
-		file, err = create(s.deferredOut)
+	file, err := (*whole)(nil), errors.New("it is no place for a file that appears whole or not at all")
+	if s.deferredOut != stdout && !isStream(s.deferredOut) {
+		file, err = create(s.deferredOut, append(s.inputs(), out, s.summary)...)
 	}
 	if err != nil {
 		return nil, &hinted{fmt.Errorf("--deferred-out %q: %w", s.deferredOut, err), "name a file that is nothing else, such as deferred.json"}
@@ -255,8 +250,8 @@ func (o *runOptions) results() (string, error) {
 	if inner, packed := jobspec.PackedName(path); packed {
 		return "", &hinted{fmt.Errorf("results file %q: results are not written compressed: what a crash cuts off could not be set right", path), fmt.Sprintf("-o %s, and compress it when all is done: report and audit read it so", inner)}
 	}
-	if same := results.SameFile(path, o.inputs()...); same != "" {
-		return "", &hinted{fmt.Errorf("results file %q: it is the job file %q", path, same), "-o names another file"}
+	if err := taken(path, o.inputs()); err != nil {
+		return "", &hinted{fmt.Errorf("results file %q: %w", path, err), "-o names another file"}
 	}
 	return path, nil
 }

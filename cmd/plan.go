@@ -160,11 +160,9 @@ func (o *planOptions) openForecast(seen *watch) (func(error) error, error) {
 	if o.records == "" {
 		return func(err error) error { return err }, nil
 	}
-	file, err := (*whole)(nil), errors.New("it is a file that is read")
-	if o.records == stdout {
-		err = errors.New("the forecast goes there")
-	} else if results.SameFile(o.records, append(o.inputs(), o.from...)...) == "" {
-		file, err = create(o.records)
+	file, err := (*whole)(nil), errors.New("the forecast goes there")
+	if o.records != stdout {
+		file, err = create(o.records, append(o.inputs(), o.from...)...)
 	}
 	if err != nil {
 		return nil, &hinted{fmt.Errorf("--records %q: %w", o.records, err), "name a file that is nothing else"}

@@ -17,7 +17,6 @@ import (
 	"agentlimit/limits"
 	"agentlimit/runner"
 	"agentlimit/runner/report"
-	"agentlimit/runner/results"
 )
 
 // shownHosts is how many hosts the table tells the times of, the most used ones.
@@ -68,10 +67,7 @@ func (p *program) report(o *reportOptions) error {
 	if o.output == "" || o.output == stdout {
 		return o.write(breaking{p.stdout, "write to standard output"}, p, about)
 	}
-	if same := results.SameFile(o.output, slices.Concat(o.results, o.jobs.inputs())...); same != "" {
-		return &hinted{fmt.Errorf("output %q: it is the file %q that is read", o.output, same), "-o names another file"}
-	}
-	file, err := create(o.output)
+	file, err := create(o.output, append(o.jobs.inputs(), o.results...)...)
 	if err != nil {
 		return &hinted{fmt.Errorf("output %q: %w", o.output, err), "-o names another file"}
 	}

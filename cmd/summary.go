@@ -200,9 +200,6 @@ func keyInNumbers(k runner.KeyStats, took time.Duration) keyAccount {
 
 // openSummary opens the file of --summary.
 func (o *runOptions) openSummary() (*whole, error) {
-	if err := o.checkSummary(); err != nil {
-		return nil, err
-	}
 	file, err := create(o.summary)
 	if err != nil {
 		return nil, o.badSummary(err)
@@ -210,20 +207,19 @@ func (o *runOptions) openSummary() (*whole, error) {
 	return file, nil
 }
 
-// checkSummary refuses a file of --summary that the run has already, as far as its
-// files are known.
+// checkSummary refuses a file of --summary that the run has already, once all its files
+// are known.
 func (o *runOptions) checkSummary() error {
 	if o.summary == "" {
 		return nil
 	}
 	out, _ := o.results() // what is wrong with it is said later
-	switch same := results.SameFile(o.summary, o.inputs()...); {
-	case results.SameFile(o.summary, out) != "":
-		return o.badSummary(errors.New("it is the results file"))
-	case same != "":
-		return o.badSummary(fmt.Errorf("it is the job file %q", same))
-	case o.summary == stdout:
-		return o.badSummary(errors.New("want a file, such as /dev/stdout"))
+	err := taken(o.summary, append(o.inputs(), out))
+	if o.summary == stdout {
+		err = errors.New("want a file, such as /dev/stdout")
+	}
+	if err != nil {
+		return o.badSummary(err)
 	}
 	return nil
 }
