@@ -40,11 +40,11 @@ func (o *planOptions) describe(f *plan.Forecast, began limits.Time, total int64,
 // describeBinding tells which limit binds, and what more of it would gain.
 func describeBinding(f *plan.Forecast) string {
 	b := f.Binding
-	text := fmt.Sprintf("%s: %s, busy %.0f%% of the time", b.Key, limitInNumbers(b.Limit, b.ByRate), 100*b.Busy.Seconds()/f.Took.Seconds())
+	text := fmt.Sprintf("%s: %s, busy %.0f%% of the time", b.Key, spell(binding(b.Limit, b.ByRate)), 100*b.Busy.Seconds()/f.Took.Seconds())
 	if b.Then == nil {
 		return text
 	}
-	more := limitInNumbers(b.Raised, b.ByRate).String()
+	more := spell(binding(b.Raised, b.ByRate))
 	if b.ByRate {
 		more = "a tenth more, " + more + ","
 	}
@@ -72,32 +72,26 @@ type forecastAccount struct {
 // bindingAccount is the limit that binds.
 type bindingAccount struct {
 	Key limits.Key `json:"key"`
-	limitAccount
+	results.Bounds
 	Busy   float64        `json:"busy"`
 	Raised *raisedAccount `json:"raised,omitempty"`
 }
 
-// limitAccount is the one field of a limit that it is about.
-type limitAccount struct {
-	Concurrency int64  `json:"concurrency,omitempty"`
-	Rate        string `json:"rate,omitempty"`
-}
-
-func limitInNumbers(l limits.Limit, rate bool) limitAccount {
+// binding is the one field of a limit that it is about.
+func binding(l limits.Limit, rate bool) results.Bounds {
 	if rate {
-		return limitAccount{Rate: l.Rate.String()}
+		return results.Bounds{Rate: l.Rate.String()}
 	}
-	return limitAccount{Concurrency: l.Concurrency}
+	return results.Bounds{Concurrency: l.Concurrency}
 }
 
-// String spells it.
-func (l limitAccount) String() string {
-	return cmp.Or(l.Rate, fmt.Sprintf("%d at once", l.Concurrency))
+func spell(b results.Bounds) string {
+	return cmp.Or(b.Rate, fmt.Sprintf("%d at once", b.Concurrency))
 }
 
 // raisedAccount is what more of the limit would make of the run.
 type raisedAccount struct {
-	limitAccount
+	results.Bounds
 	Finish   float64 `json:"finish_s"`
 	Deferred int     `json:"deferred"`
 }
@@ -112,9 +106,9 @@ func (o *planOptions) inNumbers(f *plan.Forecast, began limits.Time) *forecastAc
 		a.Seed = o.durations.Seed
 	}
 	if b := f.Binding; b != nil {
-		a.Binding = &bindingAccount{Key: b.Key, limitAccount: limitInNumbers(b.Limit, b.ByRate), Busy: b.Busy.Seconds() / f.Took.Seconds()}
+		a.Binding = &bindingAccount{Key: b.Key, Bounds: binding(b.Limit, b.ByRate), Busy: b.Busy.Seconds() / f.Took.Seconds()}
 		if b.Then != nil {
-			a.Binding.Raised = &raisedAccount{limitInNumbers(b.Raised, b.ByRate), b.Then.Took.Seconds(), len(b.Then.Deferred)}
+			a.Binding.Raised = &raisedAccount{binding(b.Raised, b.ByRate), b.Then.Took.Seconds(), len(b.Then.Deferred)}
 		}
 	}
 	for _, k := range f.Summary.Keys {

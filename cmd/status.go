@@ -104,10 +104,8 @@ type statusDoc struct {
 }
 
 type statusRow struct {
-	Key         limits.Key     `json:"key"`
-	Concurrency int64          `json:"concurrency,omitempty"`
-	Rate        string         `json:"rate,omitempty"`
-	Burst       int64          `json:"burst,omitempty"`
+	Key limits.Key `json:"key"`
+	results.Bounds
 	InUse       int64          `json:"in_use"`
 	Waiting     int64          `json:"waiting"`
 	Tokens      *float64       `json:"tokens,omitempty"`
@@ -124,17 +122,13 @@ type statusMember struct {
 func statusRows(keys []limits.KeyStatus) []statusRow {
 	rows := []statusRow{}
 	for _, k := range keys {
-		row := statusRow{Key: k.Key, Concurrency: k.Limit.Concurrency, InUse: k.InUse, Members: []statusMember{}}
+		row := statusRow{Key: k.Key, Bounds: results.BoundsOf(k.Limit), InUse: k.InUse, PausedUntil: results.At(k.Pause), Members: []statusMember{}}
 		if k.Limit.Rate.Per > 0 {
-			row.Rate, row.Burst = k.Limit.Rate.String(), k.Limit.Burst
 			row.Tokens = new(float64(k.Bucket.Level) / float64(k.Limit.Rate.Per))
-		}
-		if k.Pause > 0 {
-			row.PausedUntil = results.At(k.Pause)
 		}
 		for _, m := range k.Members {
 			row.Waiting += m.Waiting
-			row.Members = append(row.Members, statusMember{m.Member, m.InUse, m.Waiting})
+			row.Members = append(row.Members, statusMember(m))
 		}
 		rows = append(rows, row)
 	}

@@ -107,10 +107,7 @@ func keyTable(keys []runner.KeyStats, took time.Duration) string {
 }
 
 func keyRow(k runner.KeyStats, took time.Duration) string {
-	rate := "-"
-	if k.Limit.Rate != (limits.Rate{}) {
-		rate = k.Limit.Rate.String()
-	}
+	rate := cmp.Or(results.BoundsOf(k.Limit).Rate, "-")
 	name := cut(printable(k.Key.String()), keyWidth)
 	return fmt.Sprintf("  %s\t%d\t%s\t%s\t%s\t%s", name, k.Started, report.OfCap(k.Peak, k.Limit.Concurrency), rate, busy(k, took), report.Waited(k.Waited, briefMS))
 }
@@ -151,14 +148,12 @@ type account struct {
 
 // keyAccount is what one key was used for.
 type keyAccount struct {
-	Key         limits.Key         `json:"key"`
-	Concurrency int64              `json:"concurrency,omitempty"`
-	Rate        string             `json:"rate,omitempty"`
-	Burst       int64              `json:"burst,omitempty"`
-	Started     int64              `json:"started"`
-	Peak        int64              `json:"peak"`
-	Busy        float64            `json:"busy"`      // part of the run, from 0 to 1, that its calls need at least
-	Waited      map[string]float64 `json:"waited_ms"` // by cause
+	Key limits.Key `json:"key"`
+	results.Bounds
+	Started int64              `json:"started"`
+	Peak    int64              `json:"peak"`
+	Busy    float64            `json:"busy"`      // part of the run, from 0 to 1, that its calls need at least
+	Waited  map[string]float64 `json:"waited_ms"` // by cause
 }
 
 // account returns the numbers of a run that ends now with err.
@@ -186,11 +181,8 @@ func (s *session) account(sum runner.Summary, err error) *account {
 // keyInNumbers returns the numbers of one key in a run that took so long.
 func keyInNumbers(k runner.KeyStats, took time.Duration) keyAccount {
 	of := keyAccount{
-		Key: k.Key, Concurrency: k.Limit.Concurrency, Burst: k.Limit.Burst,
+		Key: k.Key, Bounds: results.BoundsOf(k.Limit),
 		Started: k.Started, Peak: k.Peak, Busy: math.Round(1000*share(k, took)) / 1000, Waited: make(map[string]float64),
-	}
-	if k.Limit.Rate != (limits.Rate{}) {
-		of.Rate = k.Limit.Rate.String()
 	}
 	for cause, ms := range k.Waited.Parts() {
 		of.Waited[strings.ReplaceAll(results.Causes[cause], " ", "_")] = math.Round(1000**ms) / 1000

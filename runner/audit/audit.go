@@ -64,15 +64,13 @@ type Report struct {
 
 // KeyReport is how close a key came to its limit.
 type KeyReport struct {
-	Key         limits.Key   `json:"key"` // Global with the run as its name for the cap of one run
-	Run         string       `json:"run,omitempty"`
-	Limit       limits.Limit `json:"-"`
-	Concurrency int64        `json:"concurrency,omitempty"` // of Limit, as are
-	Rate        string       `json:"rate,omitempty"`
-	Burst       int64        `json:"burst,omitempty"`
-	Started     int64        `json:"started"`            // attempts
-	Peak        int64        `json:"peak"`               // most attempts under way at once
-	Tightest    *Window      `json:"tightest,omitempty"` // where the bucket had least left, the first such; nil without a rate
+	Key   limits.Key   `json:"key"` // Global with the run as its name for the cap of one run
+	Run   string       `json:"run,omitempty"`
+	Limit limits.Limit `json:"-"`
+	results.Bounds
+	Started  int64   `json:"started"`            // attempts
+	Peak     int64   `json:"peak"`               // most attempts under way at once
+	Tightest *Window `json:"tightest,omitempty"` // where the bucket had least left, the first such; nil without a rate
 }
 
 // Window is a stretch of time, both ends included, and the tokens spent in it.

@@ -422,9 +422,9 @@ func TestReportSaysHowCloseItWas(t *testing.T) {
 		try("d", 10*second, 11*second),
 	}
 	want := Report{Records: 4, Attempts: 4, Keys: []KeyReport{
-		{Key: limits.Key{Kind: limits.Global, Name: "r"}, Run: "r", Limit: limits.Limit{Concurrency: 5}, Concurrency: 5, Started: 4, Peak: 2},
-		{Key: api, Limit: table[api], Concurrency: 3, Rate: "20/s", Burst: 4, Started: 4, Peak: 2, Tightest: &Window{From: results.At(start), To: results.At(start + 10), Spent: 4, Allowed: 4}},
-		{Key: teamB, Limit: table[teamB], Concurrency: 2, Started: 2, Peak: 2},
+		{Key: limits.Key{Kind: limits.Global, Name: "r"}, Run: "r", Limit: limits.Limit{Concurrency: 5}, Bounds: results.Bounds{Concurrency: 5}, Started: 4, Peak: 2},
+		{Key: api, Limit: table[api], Bounds: results.Bounds{Concurrency: 3, Rate: "20/s", Burst: 4}, Started: 4, Peak: 2, Tightest: &Window{From: results.At(start), To: results.At(start + 10), Spent: 4, Allowed: 4}},
+		{Key: teamB, Limit: table[teamB], Bounds: results.Bounds{Concurrency: 2}, Started: 2, Peak: 2},
 	}}
 	if diff := cmp.Diff(want, Check(each(records), Spec{Limits: limitOf})); diff != "" {
 		t.Errorf("Check (-want +got):\n%s", diff)

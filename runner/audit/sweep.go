@@ -24,9 +24,7 @@ func (b *book) judge(key limits.Key, l *ledger) {
 	} else {
 		k.Limit = b.spec.Limits(key)
 	}
-	if k.Concurrency, k.Burst = k.Limit.Concurrency, k.Limit.Burst; k.Limit.Rate.Per > 0 {
-		k.Rate = k.Limit.Rate.String()
-	}
+	k.Bounds = results.BoundsOf(k.Limit)
 	b.judgePermits(&k, l.spells)
 	if k.Limit.Rate.Per > 0 {
 		b.judgeBucket(&k, l.spells)

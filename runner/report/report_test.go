@@ -66,7 +66,7 @@ func TestNew(t *testing.T) {
 		Troubles: Troubles{{Kind: "deferred", Jobs: 1, First: "late", Reason: "host rare.example.com: no token before the deadline", RetryAt: results.At(began + 9*second)}},
 		Keys: []*Key{
 			{KeyReport: audit.KeyReport{Started: 3, Peak: 2}, Waited: results.Waits{Total: 2, Host: 2}},
-			{KeyReport: audit.KeyReport{Key: rare, Limit: limitOf(rare), Concurrency: 4, Rate: "25/s", Burst: 10, Started: 3, Peak: 2, Tightest: one}, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
+			{KeyReport: audit.KeyReport{Key: rare, Limit: limitOf(rare), Bounds: results.Bounds{Concurrency: 4, Rate: "25/s", Burst: 10}, Started: 3, Peak: 2, Tightest: one}, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
 			{KeyReport: audit.KeyReport{Key: teamA, Started: 3, Peak: 2}, Waited: results.Waits{Total: 2, Host: 2}, Held: 500 * time.Millisecond, Spent: 3},
 		},
 		Hosts:  []*Latency{{Host: rare.Name, Attempts: 3, P50: 100, P90: 300, P99: 300, Max: 300}},

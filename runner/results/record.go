@@ -150,6 +150,21 @@ type Error struct {
 	Message string `json:"message"`
 }
 
+// Bounds are a limit in the words of what programs read: as fields of whatever it is of.
+type Bounds struct {
+	Concurrency int64  `json:"concurrency,omitempty"`
+	Rate        string `json:"rate,omitempty"`
+	Burst       int64  `json:"burst,omitempty"`
+}
+
+// BoundsOf returns a limit so.
+func BoundsOf(l limits.Limit) Bounds {
+	if l.Rate.Per == 0 {
+		return Bounds{Concurrency: l.Concurrency}
+	}
+	return Bounds{l.Concurrency, l.Rate.String(), l.Burst}
+}
+
 // Time is a moment that is written in RFC 3339 with nine digits, in UTC. The
 // zero Time is none.
 type Time struct{ time.Time }
