@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"agentlimit/limits"
-	"agentlimit/runner"
 	"agentlimit/runner/results"
 )
 
@@ -28,7 +27,7 @@ type hinted struct {
 
 // coded is an error that has an exit code of its own.
 type coded struct {
-	error // nil: the command has said it all
+	error // nil: the command, or the summary of the run, has said it all
 	code  int
 }
 
@@ -45,35 +44,24 @@ func broken(err error) error {
 func (h *hinted) Unwrap() error { return h.error }
 func (c *coded) Unwrap() error  { return c.error }
 
-// unfinished is the error of a run that came to its end, though not by all jobs
-// having succeeded.
-type unfinished struct {
-	runner.Summary
-	signal   syscall.Signal // that stopped it; 0: none
-	deferred int            // the code if jobs were deferred, and nothing worse
-}
-
-// Error says that not all jobs succeeded.
-func (u *unfinished) Error() string { return "not all jobs succeeded" }
-
-func (u *unfinished) code() int {
-	n := u.Ended
+// codeOfRun returns the exit code of a run that came to its end with so many jobs ended
+// in each way, or was stopped by a signal (0: none); deferred is the code if some were,
+// and nothing is worse.
+func codeOfRun(n map[results.Status]int64, signal syscall.Signal, deferred int) int {
 	switch {
-	case u.signal != 0:
-		return exitSignal + int(u.signal)
+	case signal != 0:
+		return exitSignal + int(signal)
 	case n[results.Failed]+n[results.Unknown]+n[results.Invalid]+n[results.Interrupted] > 0:
 		return exitFailed
 	case n[results.Deferred] > 0:
-		return u.deferred
+		return deferred
 	}
 	return 0
 }
 
-// unsaid returns err, but nil if the summary of the run, or the command, has said it
-// all.
+// unsaid returns err, but nil if all of it is said.
 func unsaid(err error) error {
-	var c *coded
-	if errors.As(err, new(*unfinished)) || errors.As(err, &c) && c.error == nil {
+	if c, found := errors.AsType[*coded](err); found && c.error == nil {
 		return nil
 	}
 	return err
@@ -81,15 +69,12 @@ func unsaid(err error) error {
 
 // exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
-	var u *unfinished
 	var c *coded
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &u):
-		return u.code()
 	case errors.Is(err, results.ErrInUse):
 		return exitInUse
 	}

@@ -6,13 +6,12 @@ import (
 	"syscall"
 	"testing"
 
-	"agentlimit/runner"
 	"agentlimit/runner/results"
 )
 
 func TestExitCode(t *testing.T) {
 	ended := func(signal syscall.Signal, deferred int, n map[results.Status]int64) error {
-		return &unfinished{Summary: runner.Summary{Ended: n}, signal: signal, deferred: deferred}
+		return &coded{nil, codeOfRun(n, signal, deferred)}
 	}
 	type counts = map[results.Status]int64
 	for _, test := range []struct {

@@ -51,7 +51,7 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 	}
 	file, err := until(ctx, o.openSummary)
 	if errors.Is(err, context.Canceled) {
-		return &unfinished{signal: by()}
+		return &coded{nil, exitSignal + int(by())}
 	} else if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p *program) run(ctx context.Context, o *runOptions) error {
 func (s *session) run(ctx context.Context) error {
 	err := s.checkAndRun(ctx)
 	if errors.Is(err, context.Canceled) && !s.ran {
-		err = &unfinished{signal: s.by()}
+		err = &coded{nil, exitSignal + int(s.by())}
 		s.saySummary(s.end, err)
 	}
 	return err
@@ -212,20 +212,20 @@ func (s *session) runJobs(ctx context.Context, inflight *results.Inflight) error
 	err := runner.Run(ctx, s.Config)
 	hide()
 	told()
-	u := &unfinished{Summary: s.Stats.Summary(), signal: s.by(), deferred: s.deferredExit}
-	s.total = totalOf(u.Summary, s.total)
+	s.end = s.Stats.Summary()
+	code := codeOfRun(s.end.Ended, s.by(), s.deferredExit)
+	s.total = totalOf(s.end, s.total)
 	aborted, isAborted := errors.AsType[*coded](context.Cause(ctx))
 	switch {
-	case err != nil && u.Attempts > 0: // whatever it is, jobs ran
+	case err != nil && s.end.Attempts > 0: // whatever it is, jobs ran
 		err = &coded{err, exitBroken}
 	case err != nil:
 		err = broken(err)
 	case isAborted:
 		err = aborted
-	case u.code() != 0:
-		err = u
+	case code != 0:
+		err = &coded{nil, code}
 	}
-	s.end = u.Summary
 	return err
 }
 
