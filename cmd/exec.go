@@ -107,10 +107,11 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 		// A terminal sends these to the command, too.
 		Terminal: term.IsTerminal(handle(p.stdin)),
 	}
-	var record onlyRecord
+	var record *results.Record // of its only job
 	cfg := o.runOptions.Config
 	cfg.Source, cfg.Limits, cfg.Coordinator, cfg.Caller = spec.Source, spec.Limits.For, c, command
-	cfg.Records, cfg.Stats, cfg.Global = &record, runner.NewStats(spec.Limits.For), 1
+	cfg.Stats, cfg.Global = runner.NewStats(spec.Limits.For), 1
+	cfg.Records = sink(func(records ...*results.Record) error { record = records[0]; return nil })
 	cfg.Kill, cfg.Grace, cfg.LostTold = kill, 1<<62, p.sayLost
 	if o.verbose {
 		tell, told := p.voice.pauses()
@@ -124,19 +125,10 @@ func (p *program) exec(ctx context.Context, o *execOptions) error {
 	case command.Err != nil || command.State != nil:
 		code, err := codeOf(command)
 		return &coded{err, code}
-	case record.Record != nil && record.Deferred != nil:
+	case record != nil && record.Deferred != nil:
 		return &coded{fmt.Errorf("not started: %s", record.Deferred.Reason), exitDeferred}
 	}
 	return &coded{nil, exitSignal + int(by())}
-}
-
-// onlyRecord is the sink of a run whose only record says if its job was deferred.
-type onlyRecord struct{ *results.Record }
-
-// Append keeps the record.
-func (o *onlyRecord) Append(records ...*results.Record) error {
-	o.Record = records[len(records)-1]
-	return nil
 }
 
 // codeOf returns the exit code of a command as shells have it.

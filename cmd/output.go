@@ -87,7 +87,7 @@ func (s *session) openResults(ctx context.Context) (*output, error) {
 	case stdout:
 		return &output{Sink: results.NewWriter(s.stdout), begin: nothing}, nil
 	case "":
-		return &output{Sink: nowhere{}, begin: nothing}, nil
+		return &output{Sink: sink(nowhere), begin: nothing}, nil
 	}
 	mode := results.Create
 	switch {
@@ -228,11 +228,14 @@ func (s *session) openDeferred(spec *jobspec.Spec) (end func() error, err error)
 	}, nil
 }
 
-// nowhere takes the records of a run whose results nobody wants.
-type nowhere struct{}
+// sink is a [runner.Sink] of one function.
+type sink func(...*results.Record) error
 
-// Append does nothing.
-func (nowhere) Append(...*results.Record) error { return nil }
+// Append calls it.
+func (s sink) Append(records ...*results.Record) error { return s(records...) }
+
+// nowhere takes the records of a run whose results nobody wants.
+func nowhere(...*results.Record) error { return nil }
 
 // results returns the path of the results file, stdout, or "" if there is to be
 // none. No job file is one.

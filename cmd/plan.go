@@ -98,7 +98,7 @@ func (p *program) plan(o *planOptions) error {
 	var total int64
 	o.Source, total = o.chosen(spec)
 	o.Global, o.Limits, o.Run = p.globalCap(o.Global, spec), spec.Limits.For, forecastRun
-	seen := &watch{Sink: nowhere{}, hide: call.HideURLs(nil)}
+	seen := &watch{Sink: sink(nowhere), hide: call.HideURLs(nil)}
 	o.Records = seen
 	closeRecords, err := o.openForecast(seen)
 	if err != nil {

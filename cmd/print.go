@@ -43,7 +43,6 @@ type printer struct {
 type outputs struct {
 	stdout, stderr spool
 	ended          bool // all is written
-	forgotten      bool // it is not printed
 }
 
 // around puts the printer around a run.
@@ -71,7 +70,7 @@ func (p *printer) Next() (*jobspec.Job, error) {
 func (p *printer) forget(j *jobspec.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.outputs[j.ID].forgotten = true
+	p.outputs[j.ID].ended = true // there is nothing to print
 	delete(p.outputs, j.ID)
 }
 
@@ -118,14 +117,14 @@ func (p *printer) ended(id string) error {
 func (p *printer) printFirst(all bool) error {
 	for {
 		p.mu.Lock()
-		if len(p.order) == 0 || !p.order[0].ended && !p.order[0].forgotten && !all {
+		if len(p.order) == 0 || !p.order[0].ended && !all {
 			p.mu.Unlock()
 			return nil
 		}
-		out := p.order[0]
+		out, ended := p.order[0], p.order[0].ended
 		p.order = p.order[1:]
 		p.mu.Unlock()
-		if out.ended {
+		if ended {
 			if err := p.print(out); err != nil {
 				return err
 			}
