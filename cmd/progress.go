@@ -183,7 +183,7 @@ func progressParts(sum runner.Summary, total int64, since time.Duration) []strin
 		k := busiest(sum.Keys)
 		parts = append(parts, report.OfCap(k.UnderWay, k.Limit.Concurrency)+" on "+printable(k.Key.String()))
 	}
-	parts = append(parts, tally(sum, results.Statuses[1:])...)
+	parts = append(parts, report.Tally(sum.Ended, results.Statuses[1:])...)
 	return append(parts, brief(since.Round(time.Second)), fmt.Sprintf("%d under way", sum.UnderWay), fmt.Sprintf("%d waiting", sum.Waiting))
 }
 

@@ -46,20 +46,10 @@ func writeDetails(b *strings.Builder, sum runner.Summary, troubles report.Troubl
 	}
 }
 
-// tally counts the jobs that ended in some ways, such as "3 succeeded".
-func tally(sum runner.Summary, ways []results.Status) (parts []string) {
-	for _, s := range ways {
-		if n := sum.Ended[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
-	return parts
-}
-
 // counted is how many jobs ended in which way, such as "3 succeeded, 1 failed". A
 // total of -1 is unknown.
 func counted(sum runner.Summary, total int64) string {
-	parts := tally(sum, results.Statuses[:])
+	parts := report.Tally(sum.Ended, results.Statuses[:])
 	if n := sum.Unrecorded; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d whose results could not be written", n))
 	}

@@ -195,9 +195,5 @@ func (p *page) rows() {
 		}
 		p.Jobs = append(p.Jobs, row)
 	}
-	for _, s := range results.Statuses {
-		if left[s] > 0 {
-			p.MoreJobs = append(p.MoreJobs, fmt.Sprintf("%d %s", left[s], s))
-		}
-	}
+	p.MoreJobs = Tally(left, results.Statuses[:])
 }

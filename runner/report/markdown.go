@@ -81,13 +81,18 @@ func many(n int64, thing string) string {
 
 // Counts says how many jobs there are and how they ended.
 func (r *Report) Counts() string {
-	var parts []string
-	for _, s := range results.Statuses {
-		if n := r.Statuses[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+	parts := strings.Join(Tally(r.Statuses, results.Statuses[:]), ", ")
+	return fmt.Sprintf("%s: %s.", many(r.Jobs, "job"), cmp.Or(parts, "nothing to tell"))
+}
+
+// Tally counts the jobs that ended in some of the ways, such as "3 succeeded".
+func Tally(n map[results.Status]int64, ways []results.Status) (parts []string) {
+	for _, s := range ways {
+		if n[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[s], s))
 		}
 	}
-	return fmt.Sprintf("%s: %s.", many(r.Jobs, "job"), cmp.Or(strings.Join(parts, ", "), "nothing to tell"))
+	return parts
 }
 
 // when says how much was done in which time.
