@@ -36,7 +36,7 @@ type auditOptions struct {
 	format   string
 }
 
-func newAuditCmd(p *program, run func(*auditOptions) error) *cobra.Command {
+func newAuditCmd(run func(*auditOptions) error) *cobra.Command {
 	o := &auditOptions{format: "table"}
 	c := &cobra.Command{
 		Use:   "audit RESULTS... --jobs FILE",

@@ -93,9 +93,9 @@ A flag wins over its variable, and that over the job file.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.CompletionOptions.DisableDefaultCmd = true // ours refuses other shells
-	root.AddCommand(newRunCmd(p, p.run), newEachCmd(p, p.each), newExecCmd(p, p.exec), newStatusCmd(p, p.status), newValidateCmd(p, p.validate), newPlanCmd(p, p.plan), newVersionCmd(p),
-		newReportCmd(p, p.report), newAuditCmd(p, p.audit),
-		newInitCmd(p, p.initFile), newSchemaCmd(p), newManCmd(p), newCompletionCmd(p))
+	root.AddCommand(newRunCmd(p.run), newEachCmd(p.each), newExecCmd(p.exec), newStatusCmd(p.status), newValidateCmd(p.validate), newPlanCmd(p.plan), newVersionCmd(p),
+		newReportCmd(p.report), newAuditCmd(p.audit),
+		newInitCmd(p.initFile), newSchemaCmd(p), newManCmd(p), newCompletionCmd(p))
 	for _, c := range root.Commands() {
 		complete(c)
 	}

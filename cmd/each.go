@@ -29,7 +29,7 @@ type eachOptions struct {
 	ordered  bool
 }
 
-func newEachCmd(p *program, each func(context.Context, *eachOptions) error) *cobra.Command {
+func newEachCmd(each func(context.Context, *eachOptions) error) *cobra.Command {
 	o := &eachOptions{runOptions: newRunOptions(), method: "GET"}
 	c := &cobra.Command{
 		Use:   "each [flags] -- COMMAND [ARG...]\n  agentlimit each [flags] --url TEMPLATE",

@@ -25,7 +25,7 @@ type execOptions struct {
 	command []string
 }
 
-func newExecCmd(p *program, run func(context.Context, *execOptions) error) *cobra.Command {
+func newExecCmd(run func(context.Context, *execOptions) error) *cobra.Command {
 	o := &execOptions{runOptions: newRunOptions()}
 	c := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARG...]",

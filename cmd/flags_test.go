@@ -17,7 +17,7 @@ import (
 func parse(t *testing.T, args ...string) (*runOptions, error) {
 	t.Helper()
 	var got *runOptions
-	c := newRunCmd(&program{}, func(_ context.Context, o *runOptions) error { got = o; return nil })
+	c := newRunCmd(func(_ context.Context, o *runOptions) error { got = o; return nil })
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetOut(io.Discard)
 	c.SetArgs(args)
@@ -99,7 +99,7 @@ func TestRunFlagsRefused(t *testing.T) {
 }
 
 func TestSetFromEnv(t *testing.T) {
-	c := newRunCmd(&program{}, func(context.Context, *runOptions) error { return nil })
+	c := newRunCmd(func(context.Context, *runOptions) error { return nil })
 	flags := c.Flags()
 	if err := flags.Parse([]string{"--grace", "1s"}); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ type initOptions struct {
 	url      string // what a row is asked of
 }
 
-func newInitCmd(p *program, run func(*initOptions) error) *cobra.Command {
+func newInitCmd(run func(*initOptions) error) *cobra.Command {
 	o := &initOptions{file: "jobs.yaml"}
 	c := &cobra.Command{
 		Use:   "init [FILE]",

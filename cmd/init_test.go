@@ -14,7 +14,7 @@ func TestInitArguments(t *testing.T) {
 		{"two names", "a.yaml b.yaml", ""},
 	} {
 		var got string
-		c := newInitCmd(&program{}, func(o *initOptions) error { got = o.file; return nil })
+		c := newInitCmd(func(o *initOptions) error { got = o.file; return nil })
 		c.SilenceErrors, c.SilenceUsage = true, true
 		c.SetOut(io.Discard)
 		c.SetArgs(strings.Fields(test.args))

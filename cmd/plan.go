@@ -33,7 +33,7 @@ type planOptions struct {
 // forecastRun is the run of records of what may happen.
 const forecastRun = "forecast"
 
-func newPlanCmd(p *program, forecast func(*planOptions) error) *cobra.Command {
+func newPlanCmd(forecast func(*planOptions) error) *cobra.Command {
 	o := &planOptions{runOptions: newRunOptions(), durations: plan.Durations{Assumed: time.Second}, as: "text"}
 	c := &cobra.Command{
 		Use:   "plan FILE...",

@@ -29,7 +29,7 @@ type reportOptions struct {
 	output string // empty: standard output
 }
 
-func newReportCmd(p *program, run func(*reportOptions) error) *cobra.Command {
+func newReportCmd(run func(*reportOptions) error) *cobra.Command {
 	o := &reportOptions{format: "table"}
 	c := &cobra.Command{
 		Use:   "report RESULTS...",

@@ -155,7 +155,7 @@ func newRunOptions() *runOptions {
 	return o
 }
 
-func newRunCmd(p *program, run func(context.Context, *runOptions) error) *cobra.Command {
+func newRunCmd(run func(context.Context, *runOptions) error) *cobra.Command {
 	o := newRunOptions()
 	c := &cobra.Command{
 		Use:   "run FILE...",

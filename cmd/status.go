@@ -25,7 +25,7 @@ type statusOptions struct {
 	watch  bool
 }
 
-func newStatusCmd(p *program, status func(context.Context, *statusOptions) error) *cobra.Command {
+func newStatusCmd(status func(context.Context, *statusOptions) error) *cobra.Command {
 	o := &statusOptions{format: "table"}
 	c := &cobra.Command{
 		Use:   "status",

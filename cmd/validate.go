@@ -27,7 +27,7 @@ type validateOptions struct {
 	show bool
 }
 
-func newValidateCmd(p *program, validate func(*validateOptions) error) *cobra.Command {
+func newValidateCmd(validate func(*validateOptions) error) *cobra.Command {
 	o := &validateOptions{}
 	c := &cobra.Command{
 		Use:   "validate FILE...",
