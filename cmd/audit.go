@@ -97,9 +97,9 @@ func (p *program) audit(o *auditOptions) error {
 // check audits the records. Its error is that of a file that is none of results.
 func (p *program) check(o *auditOptions, want audit.Spec) (audit.Report, error) {
 	var bad error
-	read := func(one *recordOptions) iter.Seq2[results.Record, error] {
+	read := func(files ...string) iter.Seq2[results.Record, error] {
 		return func(yield func(results.Record, error) bool) {
-			for r, err := range p.records(one, true) {
+			for r, err := range p.records(files, true) {
 				if err != nil && !errors.Is(err, results.ErrTorn) {
 					bad = err
 					return
@@ -112,12 +112,11 @@ func (p *program) check(o *auditOptions, want audit.Spec) (audit.Report, error) 
 	}
 	found := audit.CheckEach(func(yield func(string, iter.Seq2[results.Record, error]) bool) {
 		if !o.repeated {
-			yield("", read(&o.recordOptions))
+			yield("", read(o.results...))
 			return
 		}
 		for _, name := range o.results {
-			one := recordOptions{results: []string{name}}
-			if !yield(name, read(&one)) || bad != nil {
+			if !yield(name, read(name)) || bad != nil {
 				return
 			}
 		}

@@ -50,11 +50,12 @@ func (p *program) main(ctx context.Context, args []string) int {
 
 // print writes data to standard output.
 func (p *program) print(text string) error {
-	if _, err := io.WriteString(p.stdout, text); err != nil {
-		return broken(fmt.Errorf("write to standard output: %w", err))
-	}
-	return nil
+	_, err := io.WriteString(p.data(), text)
+	return err
 }
+
+// data is standard output, with errors that say so.
+func (p *program) data() io.Writer { return breaking{p.stdout, "write to standard output"} }
 
 func newRootCmd(p *program) *cobra.Command {
 	root := &cobra.Command{

@@ -34,7 +34,7 @@ commands, flags and their words.`,
 			if write == nil {
 				return &hinted{fmt.Errorf("unknown shell %q", args[0]), "want bash, zsh, fish or powershell"}
 			}
-			return write(breaking{p.stdout, "write to standard output"})
+			return write(p.data())
 		},
 	}
 }

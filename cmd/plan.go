@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -113,11 +112,7 @@ func (p *program) plan(o *planOptions) error {
 		return broken(err)
 	}
 	if o.as == "json" {
-		text, err := json.MarshalIndent(o.inNumbers(f, began), "", "  ")
-		if err != nil {
-			return err
-		}
-		return p.print(string(text) + "\n")
+		return writeJSON(p.data(), o.inNumbers(f, began))
 	}
 	return p.print(o.describe(f, began, total, seen.troubles))
 }
@@ -134,7 +129,7 @@ func (p *program) forecastPage(o *planOptions, seen *watch, began limits.Time, c
 	if err = closeRecords(err); err != nil {
 		return broken(err)
 	}
-	return r.HTML(breaking{p.stdout, "write to standard output"})
+	return r.HTML(p.data())
 }
 
 // measure learns how long calls took.

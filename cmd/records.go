@@ -70,13 +70,13 @@ func capped(global int, limitOf func(limits.Key) limits.Limit) func(limits.Key) 
 	}
 }
 
-// records returns the records of all results files, one file behind the other. Unless
+// records returns the records of results files, one file behind the other. Unless
 // all are wanted, bad lines that a later run read again are left out, and so is an end
 // that was cut off, which is said.
-func (p *program) records(o *recordOptions, all bool) iter.Seq2[results.Record, error] {
+func (p *program) records(files []string, all bool) iter.Seq2[results.Record, error] {
 	return func(yield func(results.Record, error) bool) {
 		defer debug.SetGCPercent(debug.SetGCPercent(recordGC))
-		for _, name := range o.results {
+		for _, name := range files {
 			records := p.recordsOf(name)
 			if !all {
 				records = report.Standing(records)

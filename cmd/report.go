@@ -65,7 +65,7 @@ func (p *program) report(o *reportOptions) error {
 		about.Limits = o.limitOf(spec)
 	}
 	if o.output == "" || o.output == stdout {
-		return o.write(breaking{p.stdout, "write to standard output"}, p, about)
+		return o.write(p.data(), p, about)
 	}
 	file, err := create(o.output, append(o.jobs.inputs(), o.results...)...)
 	if err != nil {
@@ -81,12 +81,12 @@ func (p *program) report(o *reportOptions) error {
 // write writes the report in its format.
 func (o *reportOptions) write(to io.Writer, p *program, about report.Options) error {
 	w := bufio.NewWriter(to)
-	records := p.records(&o.recordOptions, false)
+	records := p.records(o.results, false)
 	switch o.format {
 	case "csv":
 		return cmp.Or(report.CSV(w, records), w.Flush())
 	case jobspec.OpenAIBatch:
-		return cmp.Or(report.Batch(w, records, p.records(&o.recordOptions, true)), w.Flush())
+		return cmp.Or(report.Batch(w, records, p.records(o.results, true)), w.Flush())
 	}
 	r, err := report.New(records, about)
 	if err != nil {

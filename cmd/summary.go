@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -217,9 +216,7 @@ func (s *session) writeSummary(file *whole, err error) error {
 		file.close(bad) // nothing appears
 		return err
 	}
-	lines := json.NewEncoder(file)
-	lines.SetIndent("", "  ")
-	if failed := file.close(lines.Encode(s.account(s.Stats.Summary(), err))); failed != nil {
+	if failed := file.close(writeJSON(file, s.account(s.Stats.Summary(), err))); failed != nil {
 		return broken(errors.Join(unsaid(err), fmt.Errorf("summary file %q: %w", s.summary, failed)))
 	}
 	return err

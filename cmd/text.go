@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -53,6 +54,13 @@ func aligned(lines func(io.Writer)) string {
 		fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
 	}
 	return b.String()
+}
+
+// writeJSON writes one object for people and programs.
+func writeJSON(w io.Writer, v any) error {
+	lines := json.NewEncoder(w)
+	lines.SetIndent("", "  ")
+	return lines.Encode(v)
 }
 
 // printable returns s without anything that a terminal would obey: names and
