@@ -9,7 +9,7 @@ import (
 // ahead by a goroutine of its own, which is gone when the loop is left, so that one
 // core parses while another checks.
 func entries(f feed) iter.Seq2[entry, error] {
-	if lines, ok := f.(*lineFeed); ok {
+	if lines, ok := f.(*recordFeed); ok {
 		return lines.ahead
 	}
 	return func(yield func(entry, error) bool) {
@@ -34,7 +34,7 @@ const (
 	batchBytes = 64 << 10 // with the last line above it
 )
 
-func (f *lineFeed) ahead(yield func(entry, error) bool) {
+func (f *recordFeed) ahead(yield func(entry, error) bool) {
 	// Two batches go round; so no channel is ever full.
 	empty, full := make(chan *batch, 2), make(chan *batch, 2)
 	go func() {
@@ -66,20 +66,16 @@ func (f *lineFeed) ahead(yield func(entry, error) bool) {
 }
 
 // fill reads the next batch, and reports whether there may be more.
-func (f *lineFeed) fill(b *batch) (more bool) {
+func (f *recordFeed) fill(b *batch) (more bool) {
 	b.lines = b.lines[:0]
 	b.parser.reuse()
 	for size := 0; len(b.lines) < batchLines && size < batchBytes; {
-		text, s, err := f.read()
+		e, err := f.nextBy(b.parser)
 		if err == io.EOF {
 			return false
 		}
-		var n *node
-		if err == nil {
-			n, err = f.job(b.parser, text, s.line)
-		}
-		b.lines = append(b.lines, parsed{entry{spot: s, n: n, file: f.file}, err})
-		size += int(s.size)
+		b.lines = append(b.lines, parsed{e, err})
+		size += int(e.size)
 	}
 	return true
 }

@@ -11,18 +11,17 @@ import (
 // table hands out the rows of a file of comma-separated values (RFC 4180), or, if
 // its name ends in .tsv, of values separated by tabs. Its first row names the fields.
 type table struct {
-	*rowFeed
+	*recordFeed
 	in     bytes.Reader
 	csv    *csv.Reader
 	names  []string // nil: not read yet
 	broken bool     // the names are wrong
 }
 
-func newTable(f *rowFeed) *table {
-	t := &table{rowFeed: f}
+func newTable(f *recordFeed) *table {
 	f.form = rows
+	t := &table{recordFeed: f}
 	t.csv = t.reader(&t.in)
-	f.parse = t.row
 	return t
 }
 
@@ -35,11 +34,6 @@ func (t *table) reader(in io.Reader) *csv.Reader {
 	return r
 }
 
-func (t *table) rewind() error {
-	t.names, t.broken = nil, false
-	return t.rowFeed.rewind()
-}
-
 func (t *table) next() (entry, error) {
 	if t.broken {
 		return entry{}, io.EOF
@@ -50,7 +44,7 @@ func (t *table) next() (entry, error) {
 			return entry{}, err
 		}
 	}
-	return t.rowFeed.next()
+	return t.recordFeed.next()
 }
 
 func (t *table) readNames() error {
@@ -62,7 +56,7 @@ func (t *table) readNames() error {
 		err = checkText(t.file, record, s.line)
 	}
 	if err == nil {
-		t.names, err = t.parseRow(record, s)
+		t.names, err = t.parse(record, s.line)
 	}
 	seen := make(map[string]bool)
 	for _, name := range t.names {
@@ -83,22 +77,20 @@ func Columns(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTable(&rowFeed{records: r})
-	if err = t.records.rewind(); err == nil {
-		err = t.readNames()
-	}
+	t := newTable(&recordFeed{records: r})
+	err = t.readNames()
 	return t.names, err
 }
 
-func (t *table) row(record []byte, s spot) (*item, error) {
-	values, err := t.parseRow(record, s)
+func (t *table) row(_ *jsonParser, record []byte, line int32) (*item, error) {
+	values, err := t.parse(record, line)
 	if err == nil && len(values) != len(t.names) {
-		err = t.fault(s.line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
+		err = t.fault(line, fmt.Sprintf("%d fields, but the first row names %d", len(values), len(t.names)))
 	}
 	return &item{names: t.names, values: values, alike: true}, err
 }
 
-func (t *table) parseRow(record []byte, s spot) ([]string, error) {
+func (t *table) parse(record []byte, line int32) ([]string, error) {
 	t.in.Reset(record)
 	values, err := t.csv.Read()
 	if err == nil {
@@ -106,9 +98,9 @@ func (t *table) parseRow(record []byte, s spot) ([]string, error) {
 	}
 	_, err = t.reader(bytes.NewReader(record)).ReadAll() // which counts lines from 1
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		return nil, t.fault(s.line+int32(bad.Line)-1, bad.Err.Error())
+		return nil, t.fault(line+int32(bad.Line)-1, bad.Err.Error())
 	}
-	return nil, t.fault(s.line, "not a row of comma-separated values")
+	return nil, t.fault(line, "not a row of comma-separated values")
 }
 
 func (t *table) fault(line int32, text string) error {

@@ -14,8 +14,8 @@ const maxDocument = 64 << 20
 
 // open opens a file for reading; only one can read standard input. The source
 // closes the file.
-func (s *source) open(f *file) (records, error) {
-	r := records{file: f, form: lines, seed: s.ids.seed}
+func (s *source) open(f *file) (*records, error) {
+	r := &records{file: f, form: lines, seed: s.ids.seed}
 	s.know(f)
 	if f.name == stdin {
 		if s.stdin == nil {
@@ -38,7 +38,7 @@ func (s *source) open(f *file) (records, error) {
 	case s.piped || !info.Mode().IsRegular():
 		r.in = Unpack(disk)
 	case packed(disk):
-		if err := s.spool(&r, disk); err != nil {
+		if err := s.spool(r, disk); err != nil {
 			return r, err
 		}
 	default:
@@ -55,7 +55,7 @@ func (s *source) know(f *file) *file {
 }
 
 // load opens a job file and returns its document, or the feed of its lines.
-func (s *source) load(f *file, o Options) (*node, *lineFeed, error) {
+func (s *source) load(f *file, o Options) (*node, feed, error) {
 	r, err := s.open(f)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (s *source) load(f *file, o Options) (*node, *lineFeed, error) {
 	format := r.format(o.Format)
 	switch format {
 	case "jsonl":
-		return nil, newLineFeed(r), nil
+		return nil, newLineFeed(r, (*jsonParser).add), nil
 	case OpenAIBatch, Vegeta:
 		lines, err := s.newRequests(r, o)
 		return nil, lines, err

@@ -22,88 +22,6 @@ func (i *item) get(name string) (value string, known bool) {
 	return i.values[at], true
 }
 
-// forEach is what makes a job of each row.
-type forEach struct {
-	d      *decoder
-	job    *node // without for_each
-	joined *node // with the defaults
-	path   string
-}
-
-func (t *forEach) rewind() { t.joined = t.d.withDefaults(t.job) }
-
-func (t *forEach) entry(row *item, s spot, f *file) entry {
-	return entry{spot: s, n: t.joined, path: t.path, item: row, joined: true, file: f}
-}
-
-// valueFeed makes jobs of values that are written in the document.
-type valueFeed struct {
-	forEach
-	listFeed
-}
-
-func (f *valueFeed) rewind() error {
-	f.forEach.rewind()
-	return f.listFeed.rewind()
-}
-
-func (f *valueFeed) next() (entry, error) {
-	e, err := f.listFeed.next()
-	if err != nil {
-		return entry{}, err
-	}
-	return f.find(e.spot)
-}
-
-func (f *valueFeed) find(s spot) (entry, error) {
-	n := f.jobs[s.offset]
-	s.line = n.at.line
-	row, err := f.d.itemOf(n, "value")
-	return f.forEach.entry(row, s, n.file), err
-}
-
-// rowFeed makes jobs of the rows of a file.
-type rowFeed struct {
-	forEach
-	records
-	parse func(record []byte, s spot) (*item, error)
-}
-
-func (f *rowFeed) rewind() error {
-	f.forEach.rewind()
-	return f.records.rewind()
-}
-
-func (f *rowFeed) next() (entry, error) {
-	record, s, err := f.read()
-	if err != nil {
-		return entry{}, err
-	}
-	return f.entry(record, s)
-}
-
-func (f *rowFeed) find(s spot) (entry, error) {
-	record, err := f.readAt(s)
-	if err != nil {
-		return entry{}, err
-	}
-	return f.entry(record, s)
-}
-
-func (f *rowFeed) entry(record []byte, s spot) (entry, error) {
-	if f.form.mark != 0 {
-		if err := checkText(f.file, record, s.line); err != nil {
-			return entry{}, err
-		}
-	}
-	row, err := f.parse(record, s)
-	if err != nil {
-		return entry{}, err
-	}
-	row.pos = f.file.position(place{line: s.line})
-	return f.forEach.entry(row, s, f.file), nil
-}
-
 // rowsOf is what a for_each says: where the rows are.
 type rowsOf struct {
 	format string
@@ -139,44 +57,67 @@ func (s *source) forEach(n *node, path string) feed {
 	}
 	job := *n
 	job.kids = slices.DeleteFunc(slices.Clone(n.kids), func(kid *node) bool { return kid == each })
-	d.checkTemplate(d.withDefaults(&job))
+	joined := d.withDefaults(&job)
+	d.checkTemplate(joined)
 	d.root = n
-	t := forEach{d: d, job: &job, path: path}
-	f := &rowFeed{forEach: t}
-	if of.format != "values" {
-		var err error
-		if f.records, err = s.open(&file{name: of.path}); err != nil {
-			d.fail(each.kids[0], "%v", err)
+	row := func(i *item) entry { return entry{n: joined, path: path, item: i} }
+	if of.format == "values" {
+		if len(d.errs) > faults { // each row would say it again
+			return nil
 		}
+		return &listFeed{nodes: of.values, entry: func(n *node, _ int) (entry, error) {
+			i, err := d.itemOf(n, "value")
+			return row(i), err
+		}}
 	}
-	switch {
-	case len(d.errs) > faults: // each row would say it again
+	r, err := s.open(&file{name: of.path})
+	if err != nil {
+		d.fail(each.kids[0], "%v", err)
+	}
+	if len(d.errs) > faults {
 		return nil
-	case of.format == "values":
-		return &valueFeed{t, listFeed{jobs: of.values}}
 	}
-	switch of.format {
-	case "csv":
-		return newTable(f)
-	case "jsonl":
-		parser := newJSONParser(f.file)
-		f.parse = func(record []byte, s spot) (*item, error) {
-			n, err := parser.parse(record, s.line)
-			if err != nil {
-				return nil, err
-			}
-			return d.itemOf(n, "")
+	return s.rowsOf(r, of.format, row)
+}
+
+// rowsOf returns the feed of the rows of a file.
+func (s *source) rowsOf(r *records, format string, row func(*item) entry) feed {
+	f := newRecordFeed(r)
+	parse := func(p *jsonParser, record []byte, line int32) (*item, error) {
+		n, err := p.add(record, line)
+		if err != nil {
+			return nil, err
 		}
-	default:
-		if s.nul && of.path == "-" {
+		return s.d.itemOf(n, "")
+	}
+	var feed feed = f
+	switch format {
+	case "csv":
+		t := newTable(f)
+		feed, parse = t, t.row
+	case "lines":
+		if s.nul && r.file.name == stdin {
 			f.form = linesToNUL
 		}
 		names := []string{"line"}
-		f.parse = func(record []byte, _ spot) (*item, error) {
+		parse = func(_ *jsonParser, record []byte, _ int32) (*item, error) {
 			return &item{names: names, values: []string{string(record)}, alike: true}, nil
 		}
 	}
-	return f
+	f.make = func(p *jsonParser, record []byte, line int32) (entry, error) {
+		if f.form.mark != 0 {
+			if err := checkText(f.file, record, line); err != nil {
+				return entry{}, err
+			}
+		}
+		i, err := parse(p, record, line)
+		if err != nil {
+			return entry{}, err
+		}
+		i.pos = f.file.position(place{line: line})
+		return row(i), nil
+	}
+	return feed
 }
 
 // itemOf returns the item that n is: a mapping from names to scalars, or, where it

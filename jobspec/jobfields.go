@@ -108,7 +108,7 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 		j = new(Job)
 	}
 	*j = standard
-	if !e.joined {
+	if e.item == nil {
 		n = d.withDefaults(n)
 	}
 	j.Pos = n.pos()

@@ -83,9 +83,6 @@ func Load(o Options) (*Spec, error) {
 		s.makeFeeds()
 		err = s.check()
 	}
-	if err == nil {
-		err = s.begin()
-	}
 	if err == nil && o.Written {
 		s.d.retyped, s.d.bare = make(map[*node]string), make(map[*node]bool)
 		if s.d.folder, err = os.Getwd(); err != nil {
@@ -96,6 +93,7 @@ func Load(o Options) (*Spec, error) {
 		spec.Close()
 		return nil, err
 	}
+	s.begin()
 	if spec.Jobs = int64(s.index.mine); len(s.pipes) > 0 {
 		spec.Jobs = -1
 	}
@@ -128,7 +126,7 @@ func (s *Spec) Close() {
 // part is what one job file brings to a run: jobs of a document, or lines.
 type part struct {
 	jobs  []*node
-	lines *lineFeed // nil: a document
+	lines feed // nil: a document
 }
 
 // readFiles opens all files and joins the documents among them.
@@ -166,16 +164,16 @@ func (s *source) makeFeeds() {
 			s.feeds = append(s.feeds, p.lines)
 			continue
 		}
-		list := &listFeed{}
+		list := newListFeed(0)
 		for i, n := range p.jobs {
 			if n.kind == mapping && n.get("for_each") != nil {
 				if f := s.forEach(n, jobPath(i)); f != nil {
 					s.feeds = append(s.feeds, list, f)
 				}
-				list = &listFeed{first: i + 1}
+				list = newListFeed(i + 1)
 				continue
 			}
-			list.jobs = append(list.jobs, n)
+			list.nodes = append(list.nodes, n)
 		}
 		s.feeds = append(s.feeds, list)
 	}

@@ -20,17 +20,16 @@ var byteMark = []byte("\xef\xbb\xbf")
 
 // records reads a file record by record.
 type records struct {
-	file     *file
-	in       io.Reader
-	disk     *os.File // in, if that is a regular file; nil: it can be read only once
-	spooling bool     // the first reading, of in, fills disk
-	form     form
+	file *file
+	in   io.Reader
+	disk *os.File // where records are found again; nil: it can be read only once
+	form form
 
-	scan    *bufio.Scanner
-	end     spot // behind the record that was read; its size is that record's
-	seen    int  // bytes of the record that is being read, in which it does not end, and
-	quoted  bool // whether a quote is open behind them
-	tooLong bool // the record that is being read
+	scan    *bufio.Scanner // nil: nothing was read yet
+	end     spot           // behind the record that was read; its size is that record's
+	seen    int            // bytes of the record that is being read, in which it does not end, and
+	quoted  bool           // whether a quote is open behind them
+	tooLong bool           // the record that is being read
 	seed    maphash.Seed
 	found   []byte // what was read last to find a record, and what is behind it
 	foundAt int64
@@ -73,19 +72,6 @@ func endIn(mark byte) func([]byte, int, bool, bool) (int, bool) {
 
 func (r *records) piped() bool { return r.disk == nil }
 
-func (r *records) rewind() (err error) {
-	if r.disk != nil && !r.spooling {
-		_, err = r.disk.Seek(0, io.SeekStart)
-		r.in = r.disk
-	}
-	r.spooling = false
-	r.end, r.seen, r.quoted, r.tooLong = spot{}, 0, false, false
-	r.scan = bufio.NewScanner(r.in)
-	r.scan.Buffer(make([]byte, 64<<10), maxRecord)
-	r.scan.Split(r.cut)
-	return err
-}
-
 // cut splits the records off. One that is too long ends a file that can only be
 // refused; a pipe's is thrown away as it comes. What stands in front of an error of
 // reading is no record, unless it is a whole one.
@@ -119,6 +105,11 @@ func (r *records) cut(data []byte, atEOF bool) (advance int, record []byte, err 
 // read returns the next record, which is good until the next call, and where it
 // is; or io.EOF.
 func (r *records) read() ([]byte, spot, error) {
+	if r.scan == nil {
+		r.scan = bufio.NewScanner(r.in)
+		r.scan.Buffer(make([]byte, 64<<10), maxRecord)
+		r.scan.Split(r.cut)
+	}
 	var line int32
 	for {
 		line = r.end.line + 1

@@ -33,23 +33,21 @@ type requests struct {
 }
 
 // newRequests returns the feed of a file of that format.
-func (s *source) newRequests(r records, o Options) (*lineFeed, error) {
+func (s *source) newRequests(r *records, o Options) (feed, error) {
 	q := &requests{Requests: o.Requests, d: &s.d}
 	typed := s.know(&file{name: "command line", typed: true})
 	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
 		q.headers = append(q.headers, &node{kind: quoted, key: name, text: q.Headers[name], file: typed})
 	}
-	f := newLineFeed(r)
-	switch {
-	case o.Format == OpenAIBatch && q.BaseURL == "":
-		return nil, errors.New("the format openai-batch is without a base URL")
-	case o.Format == OpenAIBatch:
-		f.job = q.batchLine
-	default:
+	if o.Format == Vegeta {
 		r.file.dir = "" // as vegeta has it
-		f.form, f.job = targets, q.target
+		r.form = targets
+		return newLineFeed(r, q.target), nil
 	}
-	return f, nil
+	if q.BaseURL == "" {
+		return nil, errors.New("the format openai-batch is without a base URL")
+	}
+	return newLineFeed(r, q.batchLine), nil
 }
 
 // request is what a job is made of.

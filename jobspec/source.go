@@ -64,9 +64,6 @@ func (s *source) check() error {
 			s.pipes = append(s.pipes, f)
 			continue
 		}
-		if err := f.rewind(); err != nil {
-			return err
-		}
 		s.index.begin(f)
 		for e, err := range entries(f) {
 			s.d.errs = nil
@@ -99,18 +96,12 @@ func (s *source) check() error {
 }
 
 // begin makes the source ready for its first job.
-func (s *source) begin() error {
+func (s *source) begin() {
 	s.index.fill()
 	s.d.checking = false
 	if len(s.pipes) == 0 {
 		s.ids = ids{}
 	}
-	for _, f := range s.pipes {
-		if err := f.rewind(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Next returns the next job.

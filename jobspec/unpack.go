@@ -148,6 +148,5 @@ func (s *source) spool(r *records, disk *os.File) error {
 	}
 	s.opened = append(s.opened, kept)
 	r.in, r.disk = io.TeeReader(Unpack(disk), kept), kept
-	r.spooling = true
 	return nil
 }
