@@ -32,11 +32,8 @@ type spot struct {
 	size   int32
 	line   int32
 	sum    uint32 // of the bytes
-	next   int32  // in the index: number of the lane's next job, 0 or notMine
+	next   int32  // in the index: number of the lane's next job
 }
-
-// notMine marks the spot of a job that is another shard's.
-const notMine = -1
 
 // listFeed hands out jobs of a document, or those of values that are written there.
 type listFeed struct {

@@ -3,11 +3,10 @@ package jobspec
 import (
 	"cmp"
 	"container/heap"
-	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,14 +24,13 @@ type index struct {
 	count  int
 	mine   int         // of them to be handed out
 	equals map[int]int // of a job without an id: how many equal ones are in front of it
-	seed   maphash.Seed
 	began  limits.Time
 	ranks  []int32           // of each job among those of its lane; nil: all have the last
-	lanes  map[uint64]*shelf // by the hash of what tells them apart
+	lanes  map[string]*shelf // by what tells them apart
 	hosts  map[string]*shelf
+	key    []byte // of the last lane, to be used again
 
 	inOrder bool // hand out jobs as the files have them
-	at      int  // the next of them
 
 	mu  sync.Mutex // guards all shelves; never held across a wait
 	all shelf      // of hosts, which are shelves of lanes
@@ -51,10 +49,10 @@ const chunk = 4096
 // maxLanes is how many lanes are told apart: the rest of a host's share one.
 const maxLanes = 1 << 15
 
-func newIndex(seed maphash.Seed, inOrder bool) index {
+func newIndex(inOrder bool) index {
 	return index{
-		seed: seed, began: limits.TimeOf(time.Now()), inOrder: inOrder,
-		equals: make(map[int]int), lanes: make(map[uint64]*shelf), hosts: make(map[string]*shelf),
+		began: limits.TimeOf(time.Now()), inOrder: inOrder,
+		equals: make(map[int]int), lanes: make(map[string]*shelf), hosts: make(map[string]*shelf),
 	}
 }
 
@@ -79,6 +77,9 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	if equals > 0 {
 		x.equals[x.count] = equals
 	}
+	if x.inOrder {
+		j = new(Job) // as if all were of one lane
+	}
 	rank := x.rank(j)
 	if rank != lastRank && x.ranks == nil {
 		x.ranks = slices.Repeat([]int32{lastRank}, x.count)
@@ -89,8 +90,6 @@ func (x *index) add(e entry, j *Job, equals int, mine bool) {
 	if mine {
 		x.enqueue(int32(x.count), x.laneOf(j))
 		x.mine++
-	} else {
-		x.spot(x.count).next = notMine
 	}
 	x.count++
 }
@@ -143,23 +142,16 @@ func (x *index) spot(number int) *spot { return &x.chunks[number/chunk][number%c
 // laneOf returns the lane of a job: those with other keys, with another priority or
 // that are not to start yet must not hide it.
 func (x *index) laneOf(j *Job) *shelf {
-	var h maphash.Hash
-	h.SetSeed(x.seed)
-	for _, name := range append([]string{j.Host, j.Account}, j.Pools...) {
-		h.WriteString(name)
-		h.WriteByte(0)
+	key := append(append(append(x.key[:0], j.Host...), 0), j.Account...)
+	for _, pool := range j.Pools {
+		key = append(append(key, 0), pool...)
 	}
-	var rest [9]byte
-	binary.LittleEndian.PutUint64(rest[:], uint64(j.Priority))
-	if j.NotBefore.Set {
-		rest[8] = 1
-	}
-	h.Write(rest[:])
-	sum := h.Sum64()
-	lane := x.lanes[sum]
+	key = strconv.AppendBool(strconv.AppendInt(append(key, 0), j.Priority, 10), j.NotBefore.Set)
+	x.key = key
+	lane := x.lanes[string(key)]
 	if lane == nil && len(x.lanes) >= maxLanes {
-		sum = maphash.String(x.seed, j.Host)
-		lane = x.lanes[sum]
+		key = key[:len(j.Host)]
+		lane = x.lanes[j.Host]
 	}
 	if lane == nil {
 		host := x.hosts[j.Host]
@@ -168,7 +160,7 @@ func (x *index) laneOf(j *Job) *shelf {
 			x.hosts[j.Host] = host
 		}
 		lane = &shelf{index: x, above: host}
-		x.lanes[sum] = lane
+		x.lanes[string(key)] = lane
 	}
 	return lane
 }
@@ -191,9 +183,6 @@ func (x *index) fill() {
 // take hands out the next job: its number, and the shelf it lay on; ok is false if
 // none is left.
 func (x *index) take() (number int, from *shelf, ok bool) {
-	if x.inOrder {
-		return x.nextInOrder()
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := &x.all
@@ -208,17 +197,6 @@ func (x *index) take() (number int, from *shelf, ok bool) {
 	s.left--
 	s.moveLocked(1)
 	return number, s, true
-}
-
-func (x *index) nextInOrder() (number int, _ *shelf, ok bool) {
-	for x.at < x.count && x.spot(x.at).next == notMine {
-		x.at++
-	}
-	if x.at == x.count {
-		return 0, nil, false
-	}
-	x.at++
-	return x.at - 1, nil, true
 }
 
 // hidden reports whether any lane is.

@@ -46,7 +46,7 @@ func newSource(o Options) *source {
 			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
 		ids:   newIDs(seed),
-		index: newIndex(seed, o.InOrder),
+		index: newIndex(o.InOrder),
 		stdin: o.Stdin,
 		nul:   o.NUL,
 		piped: o.Piped,
