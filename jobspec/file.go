@@ -16,7 +16,7 @@ const maxDocument = 64 << 20
 // closes the file.
 func (s *source) open(f *file) (*records, error) {
 	r := &records{file: f, form: lines, seed: s.ids.seed}
-	s.know(f)
+	s.files = append(s.files, f)
 	if f.name == stdin {
 		if s.stdin == nil {
 			return r, errors.New("standard input is read already")
@@ -45,13 +45,6 @@ func (s *source) open(f *file) (*records, error) {
 		r.disk = disk
 	}
 	return r, nil
-}
-
-// know gives a file its number.
-func (s *source) know(f *file) *file {
-	f.number = int32(len(s.files))
-	s.files = append(s.files, f)
-	return f
 }
 
 // load opens a job file and returns its document, or the feed of its lines.

@@ -11,14 +11,10 @@ import (
 type ids struct {
 	seed   maphash.Seed
 	owners map[hashed]int32 // numbers of jobs: in the index, then of the lines of pipes
-	pipes  []numbered       // in the order in which they are read
-	next   int32            // number behind all that were given to lines
+	next   int32            // number behind all that were given; above 0
 	saves  map[hashed]int32 // by cleaned path
 	equal  map[hashed]int   // how many jobs without an id have one hash, but for the first
 }
-
-// numbered is a pipe whose lines have numbers from first on.
-type numbered struct{ file, first int32 }
 
 // hashed is a 64-bit hash, in halves so that entries of a map need no padding.
 type hashed [2]uint32
@@ -27,24 +23,13 @@ func newIDs(seed maphash.Seed) ids {
 	return ids{seed: seed, owners: make(map[hashed]int32), saves: make(map[hashed]int32), equal: make(map[hashed]int)}
 }
 
-// number returns what stands for a line of a pipe in owners. Listed jobs have numbers in
-// front of that, and pipes are read one behind the other.
-func (t *ids) number(file, line int32, listed int) int {
-	if last := len(t.pipes) - 1; last < 0 || t.pipes[last].file != file {
-		t.pipes = append(t.pipes, numbered{file, max(t.next, int32(listed))})
+// number returns what stands for a line of a pipe. Pipes are read one behind the other.
+func (t *ids) number(f *file, line int32) int {
+	if f.first == 0 {
+		f.first = t.next
 	}
-	number := t.pipes[len(t.pipes)-1].first + line
-	t.next = max(t.next, number+1)
-	return int(number)
-}
-
-// line returns the line of a pipe that has a number.
-func (t *ids) line(number int) (file, line int32) {
-	at := len(t.pipes) - 1
-	for int(t.pipes[at].first) > number {
-		at--
-	}
-	return t.pipes[at].file, int32(number) - t.pipes[at].first
+	t.next = f.first + line + 1
+	return int(f.first + line)
 }
 
 func (t *ids) hash(name string) hashed {

@@ -105,9 +105,7 @@ func Load(o Options) (*Spec, error) {
 // standard input.
 func (s *Spec) Files() (names []string) {
 	for _, f := range s.source.files {
-		if !f.typed {
-			names = append(names, f.name)
-		}
+		names = append(names, f.name)
 	}
 	return names
 }
@@ -133,7 +131,7 @@ type part struct {
 func (s *source) readFiles(o Options) error {
 	var broken Errors
 	if o.Document != nil {
-		root, err := newJSONParser(s.know(&file{name: "command line", typed: true})).parse(o.Document, 1)
+		root, err := newJSONParser(&file{name: "command line", typed: true}).parse(o.Document, 1)
 		if err != nil {
 			return err
 		}

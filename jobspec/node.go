@@ -55,10 +55,10 @@ func (p place) after(text []byte) place {
 
 // file is one job file, or one that rows come from.
 type file struct {
-	name   string // as the user named it
-	dir    string // what relative paths start from; empty: the working folder
-	number int32  // of the run's files
-	typed  bool   // it is none: it stands for the command line
+	name  string // as the user named it
+	dir   string // what relative paths start from; empty: the working folder
+	typed bool   // it is none: it stands for the command line
+	first int32  // of a pipe: number in front of those of its lines, in ids; 0: none was read
 }
 
 // stdin is how users name standard input.

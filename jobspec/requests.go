@@ -35,7 +35,7 @@ type requests struct {
 // newRequests returns the feed of a file of that format.
 func (s *source) newRequests(r *records, o Options) (feed, error) {
 	q := &requests{Requests: o.Requests, d: &s.d}
-	typed := s.know(&file{name: "command line", typed: true})
+	typed := &file{name: "command line", typed: true}
 	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
 		q.headers = append(q.headers, &node{kind: quoted, key: name, text: q.Headers[name], file: typed})
 	}

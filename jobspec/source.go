@@ -27,7 +27,7 @@ type source struct {
 	shard  limits.Shard
 	nul    bool    // lines of standard input end in NUL
 	piped  bool    // no file is read twice
-	files  []*file // by number
+	files  []*file // that were opened
 	opened []*os.File
 	left   []string // files to be removed once they are closed
 }
@@ -88,7 +88,7 @@ func (s *source) check() error {
 		}
 		errs.add(s.d.errs...)
 	}
-	s.seq = int64(s.index.count)
+	s.seq, s.ids.next = int64(s.index.count), int32(s.index.count)+1
 	if len(errs) > 0 {
 		return errs
 	}
@@ -178,7 +178,7 @@ func (s *source) claim(e entry, piped bool) (j *Job, equals int) {
 	}
 	number := s.index.count
 	if piped {
-		number = s.ids.number(e.file.number, e.line, number)
+		number = s.ids.number(e.file, e.line)
 	}
 	if first, taken := s.ids.claim(s.ids.owners, j.ID, number); taken {
 		s.doubled(cmp.Or(e.n.get("id"), e.n), "id", j.ID, first)
@@ -210,8 +210,13 @@ func (s *source) position(number int) Position {
 	if number < s.index.count {
 		return s.index.of(number).file.position(place{line: s.index.spot(number).line})
 	}
-	file, line := s.ids.line(number)
-	return s.files[file].position(place{line: line})
+	var pipe *file
+	for _, f := range s.files {
+		if f.first > 0 && int(f.first) <= number && (pipe == nil || f.first > pipe.first) {
+			pipe = f
+		}
+	}
+	return pipe.position(place{line: int32(number) - pipe.first})
 }
 
 // from makes w absolute for a run that started at start.
