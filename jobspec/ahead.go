@@ -18,15 +18,11 @@ func entries(f feed) iter.Seq2[entry, error] {
 	}
 }
 
-// batch is some lines that were read ahead, and the nodes that were made of them.
+// batch is what was read ahead, and the nodes that were made of it.
 type batch struct {
-	parser *jsonParser
-	lines  []parsed
-}
-
-type parsed struct {
-	entry
-	err error
+	parser  *jsonParser
+	entries []entry
+	err     error // that stands behind them; nil: none
 }
 
 const (
@@ -40,11 +36,8 @@ func (f *recordFeed) ahead(yield func(entry, error) bool) {
 	go func() {
 		defer close(full)
 		for b := range empty {
-			more := f.fill(b)
+			f.fill(b)
 			full <- b
-			if !more {
-				return
-			}
 		}
 	}()
 	defer func() {
@@ -56,26 +49,29 @@ func (f *recordFeed) ahead(yield func(entry, error) bool) {
 		empty <- &batch{parser: newJSONParser(f.file)}
 	}
 	for b := range full {
-		for _, line := range b.lines {
-			if !yield(line.entry, line.err) {
+		for _, e := range b.entries {
+			if !yield(e, nil) {
 				return
 			}
+		}
+		if b.err == io.EOF || b.err != nil && !yield(entry{}, b.err) {
+			return
 		}
 		empty <- b
 	}
 }
 
-// fill reads the next batch, and reports whether there may be more.
-func (f *recordFeed) fill(b *batch) (more bool) {
-	b.lines = b.lines[:0]
+// fill reads the next batch.
+func (f *recordFeed) fill(b *batch) {
+	b.entries, b.err = b.entries[:0], nil
 	b.parser.reuse()
-	for size := 0; len(b.lines) < batchLines && size < batchBytes; {
+	for size := 0; len(b.entries) < batchLines && size < batchBytes; {
 		e, err := f.nextBy(b.parser)
-		if err == io.EOF {
-			return false
+		if err != nil {
+			b.err = err
+			return
 		}
-		b.lines = append(b.lines, parsed{e, err})
+		b.entries = append(b.entries, e)
 		size += int(e.size)
 	}
-	return true
 }
