@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, e
 	}
 	for _, key := range known[:3] {
 		if kid := n.get(key); kid == nil || kid.kind != quoted || kid.text == "" {
-			return nil, wrongAt(orElse(kid, n), key, "want a text")
+			return nil, wrongAt(cmp.Or(kid, n), key, "want a text")
 		}
 	}
 	id, path, body := n.get("custom_id"), n.get("url"), n.get("body")
@@ -79,7 +80,7 @@ func (q *requests) tokens(n, body *node) (*node, error) {
 	text, most := 0, int64(0)
 	if field := n.get(q.CostField); field != nil && q.CostField != "" {
 		at, said = field, field.text
-	} else if at = orElse(body, n); body != nil {
+	} else if at = cmp.Or(body, n); body != nil {
 		text, most, said = measure(body.text, q.CostField)
 	}
 	switch {
@@ -127,11 +128,4 @@ func measure(body, field string) (text int, most int64, said string) {
 func atLeast(number string) int64 {
 	v, _ := strconv.ParseFloat(number, 64) // out of range: infinite
 	return int64(math.Ceil(min(max(v, 0), 1<<30)))
-}
-
-func orElse(n, other *node) *node {
-	if n == nil {
-		return other
-	}
-	return n
 }
