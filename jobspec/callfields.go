@@ -176,7 +176,7 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 		return quote(b, d.expand(n, d.retyped[n], as))
 	case as == forRewrite && d.bare[n]:
 		return append(b, d.expand(n, n.text, as)...)
-	case n.kind != quoted && as < forTextHash && (n.text == "null" || n.text == "true" || n.text == "false" || isJSONNumber(n.text)):
+	case as < forTextHash && (n.kind == number || n.kind != quoted && jsonScalar.MatchString(n.text)):
 		return append(b, n.text...)
 	}
 	text := d.expand(n, n.text, as)

@@ -32,7 +32,7 @@ var standard = Job{
 // the URL behind the host, which it must not override.
 var jobFields = []field[Job]{
 	{"id", func(d *decoder, j *Job, n *node) { j.ID = cmp.Or(d.name(n), j.ID) }},
-	{"host", func(d *decoder, j *Job, n *node) { j.Host = parseText(d, n, d.open(n), HostTag) }},
+	{"host", func(d *decoder, j *Job, n *node) { j.Host = parse(d, n, HostTag) }},
 	{"account", func(d *decoder, j *Job, n *node) { j.Account = d.name(n) }},
 	{"pools", (*decoder).joined},
 	{"priority", func(d *decoder, j *Job, n *node) { j.Priority = d.whole(n, math.MinInt32, math.MaxInt32) }},

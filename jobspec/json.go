@@ -128,7 +128,7 @@ func (p *jsonParser) scalar() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := p.node(plain, len(raw))
+	n := p.node(number, len(raw))
 	n.text = p.text[p.seen : p.seen+len(raw)]
 	switch raw.Kind() {
 	case '"':

@@ -217,7 +217,7 @@ func (d *decoder) agree(before, n *node) *node {
 // by themselves.
 var documentFields = []field[Spec]{
 	{"version", func(d *decoder, _ *Spec, n *node) {
-		if n.kind != plain || n.text != "1" {
+		if n.kind == quoted || n.text != "1" {
 			d.wrong(n, "want 1")
 		}
 	}},

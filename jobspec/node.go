@@ -21,7 +21,8 @@ type kind uint8
 
 const (
 	null    kind = iota // its text is as typed: null, ~ or nothing
-	plain               // an unquoted YAML scalar or a JSON number
+	plain               // an unquoted YAML scalar
+	number              // a number in JSON
 	boolean             // true or false in JSON
 	quoted              // certainly a string
 	list

@@ -43,12 +43,8 @@ func (d *decoder) strOrEmpty(n *node) string {
 }
 
 // parse reads a text in a way of its own, whose errors say what is wanted.
-func parse[T any](d *decoder, n *node, read func(string) (T, error)) T {
-	return parseText(d, n, d.open(n), read)
-}
-
-// parseText is parse for text, which is what was made of n, if it is not empty.
-func parseText[T any](d *decoder, n *node, text string, read func(string) (T, error)) (v T) {
+func parse[T any](d *decoder, n *node, read func(string) (T, error)) (v T) {
+	text := d.open(n)
 	if text == "" {
 		return v
 	}
@@ -71,7 +67,7 @@ func (d *decoder) unquoted(n *node) (text string, ok bool) {
 		}
 		return text, text != ""
 	}
-	return n.text, n.kind == plain || n.kind == boolean
+	return n.text, plain <= n.kind && n.kind <= boolean
 }
 
 // whole returns a whole number from low to high.
@@ -108,35 +104,14 @@ func (d *decoder) boolean(n *node) bool {
 // parseMultiplier reads a number from 1 to 1000.
 func parseMultiplier(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !isJSONNumber(s) || v < 1 || v > 1000 {
+	if err != nil || !jsonScalar.MatchString(s) || v < 1 || v > 1000 {
 		err = errors.New("want a number from 1 to 1000")
 	}
 	return v, err
 }
 
-// isJSONNumber reports whether s is a number as RFC 8259, section 6 spells it.
-func isJSONNumber(s string) bool {
-	s = strings.TrimPrefix(s, "-")
-	rest := strings.TrimLeft(s, digits)
-	if whole := s[:len(s)-len(rest)]; whole == "" || whole[0] == '0' && whole != "0" {
-		return false
-	}
-	if fraction, found := strings.CutPrefix(rest, "."); found {
-		if rest = strings.TrimLeft(fraction, digits); rest == fraction {
-			return false
-		}
-	}
-	if rest == "" {
-		return true
-	}
-	exponent := strings.TrimPrefix(rest[1:], "+")
-	if exponent == rest[1:] {
-		exponent = strings.TrimPrefix(exponent, "-")
-	}
-	return (rest[0] == 'e' || rest[0] == 'E') && exponent != "" && strings.Trim(exponent, digits) == ""
-}
-
-const digits = "0123456789"
+// jsonScalar matches what JSON has without quotes (RFC 8259, sections 3 and 6).
+var jsonScalar = regexp.MustCompile(`^(null|true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?)$`)
 
 // parseDuration reads a duration above zero.
 func parseDuration(s string) (time.Duration, error) {
@@ -232,7 +207,7 @@ func (d *decoder) regexp(n *node) *regexp.Regexp {
 }
 
 // name returns a name or an id, in which no secret may stand.
-func (d *decoder) name(n *node) string { return parseText(d, n, d.open(n), parseName) }
+func (d *decoder) name(n *node) string { return parse(d, n, parseName) }
 
 // parseName refuses what would make two names look like one.
 func parseName(s string) (string, error) {

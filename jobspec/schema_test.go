@@ -60,7 +60,7 @@ func (n *node) value() any {
 		return nil
 	case n.kind != quoted && (n.text == "true" || n.text == "false"):
 		return n.text == "true"
-	case n.kind == plain && isJSONNumber(n.text):
+	case n.kind != quoted && jsonScalar.MatchString(n.text):
 		return json.Number(n.text)
 	}
 	return n.text
