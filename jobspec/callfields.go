@@ -172,18 +172,19 @@ func (d *decoder) json(b []byte, n *node, as use) []byte {
 		return append(b, brackets[1])
 	case n.kind == null && n.text == "" && as == forCall:
 		d.fail(n, `no value: want null or ""`)
-	case as == forRewrite && d.retyped[n] != "":
+	case d.retyped[n] != "": // of no other use is there any
 		return quote(b, d.expand(n, d.retyped[n], as))
-	case as == forRewrite && d.bare[n]:
-		return append(b, d.expand(n, n.text, as)...)
 	case as < forTextHash && (n.kind == number || n.kind != quoted && jsonScalar.MatchString(n.text)):
 		return append(b, n.text...)
 	}
-	text := d.expand(n, n.text, as)
-	if as == forPathHash {
-		text = behindMark(text)
+	switch text := d.expand(n, n.text, as); {
+	case d.bare[n] && !strings.Contains(text, "${"):
+		return append(b, text...)
+	case as == forPathHash:
+		return quote(b, behindMark(text))
+	default:
+		return quote(b, text)
 	}
-	return quote(b, text)
 }
 
 // quote tells apart also what is no text, by its bytes.

@@ -124,6 +124,11 @@ jobs:
 - {http: {}}
 - {exec: {shell: "exit 0", env: {B: own}}}
 `}, nil},
+		{"numbers and switches that are put in", map[string]string{"j.yaml": `
+vars: {n: "3", on: true}
+jobs:
+- {for_each: {values: [4]}, id: a, priority: "${var:n}", cost: "${item:value}", retry: {idempotent: "${var:on}", attempts: "${var:n}${item:value}"}, exec: {argv: [x]}}
+`}, nil},
 		{"vars of files and flags", map[string]string{"j.yaml": `
 vars: {base: "http://h", braces: "$${var:base} $$$${", n: 1.10, t: true}
 jobs:
