@@ -28,23 +28,22 @@ func (s *source) open(f *file) (*records, error) {
 	if err != nil {
 		return r, err
 	}
-	r.in = disk
 	s.opened = append(s.opened, disk)
+	in := newUnpacker(disk)
+	r.in = in
 	switch info, err := disk.Stat(); {
 	case err != nil:
 		return r, err
 	case info.IsDir():
 		return r, fmt.Errorf("%q is a folder", f.name)
 	case s.piped || !info.Mode().IsRegular():
-		r.in = Unpack(disk)
-	case packed(disk):
-		if err := s.spool(r, disk); err != nil {
-			return r, err
-		}
-	default:
-		r.disk = disk
+		return r, nil
 	}
-	return r, nil
+	r.disk = disk
+	if in.begin(); in.name != "" {
+		err = s.spool(r)
+	}
+	return r, err
 }
 
 // load opens a job file and returns its document, or the feed of its lines.

@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -45,28 +44,34 @@ func PackedName(name string) (inner string, packed bool) {
 // Unpack returns what r holds, decompressed if its first bytes are those of gzip or
 // zstd, while it is read. It reads nothing before, and of the first bytes no more
 // than it takes to know.
-func Unpack(r io.Reader) io.Reader { return &unpacker{in: bufio.NewReader(r)} }
+func Unpack(r io.Reader) io.Reader { return newUnpacker(r) }
+
+func newUnpacker(r io.Reader) *unpacker { return &unpacker{in: bufio.NewReader(r)} }
 
 type unpacker struct {
 	in   *bufio.Reader
 	out  io.Reader // nil: nothing was read yet
 	name string    // of the packing; empty: none
+	err  error     // of what begins it
 }
 
 // Read reads.
-func (u *unpacker) Read(p []byte) (int, error) {
-	if u.out == nil {
-		if err := u.begin(); err != nil {
-			return 0, err
-		}
+func (u *unpacker) Read(p []byte) (n int, err error) {
+	if u.begin(); u.err == nil {
+		n, u.err = u.out.Read(p)
 	}
-	n, err := u.out.Read(p)
-	return n, u.named(err)
+	if u.err == nil || u.err == io.EOF || u.name == "" {
+		return n, u.err
+	}
+	return n, fmt.Errorf("unpack %s: %w", u.name, u.err)
 }
 
 // begin finds out what is read. A pipe may bring its first bytes one by one, and a
 // line of two bytes must not wait for what follows.
-func (u *unpacker) begin() (err error) {
+func (u *unpacker) begin() {
+	if u.out != nil {
+		return
+	}
 	u.out = u.in
 	for _, p := range packings {
 		for n := 1; n <= len(p.magic); n++ {
@@ -74,12 +79,11 @@ func (u *unpacker) begin() (err error) {
 				break
 			} else if n == len(p.magic) {
 				u.name = p.name
-				u.out, err = p.open(u.in)
-				return u.named(err)
+				u.out, u.err = p.open(u.in)
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // members reads what the members of a gzip file hold, behind which may be zeros: tapes and
@@ -116,29 +120,10 @@ func (m *members) next() error {
 	return err
 }
 
-func (u *unpacker) named(err error) error {
-	if err == nil || err == io.EOF || u.name == "" {
-		return err
-	}
-	return fmt.Errorf("unpack %s: %w", u.name, err)
-}
-
-// packed reports whether a regular file is compressed.
-func packed(disk *os.File) bool {
-	var head [4]byte
-	n, _ := disk.ReadAt(head[:], 0) // an error will be met again
-	for _, p := range packings {
-		if bytes.HasPrefix(head[:n], []byte(p.magic)) {
-			return true
-		}
-	}
-	return false
-}
-
 // spool makes r read a compressed file. Jobs are not taken up in the order of the
 // file, which cannot be found again in one that is compressed: so what the first
 // reading brings is kept in a file without a name, mode 0600.
-func (s *source) spool(r *records, disk *os.File) error {
+func (s *source) spool(r *records) error {
 	kept, err := os.CreateTemp("", "agentlimit-*")
 	if err != nil {
 		return fmt.Errorf("unpack %q: %w", r.file.name, err)
@@ -147,6 +132,6 @@ func (s *source) spool(r *records, disk *os.File) error {
 		s.left = append(s.left, kept.Name())
 	}
 	s.opened = append(s.opened, kept)
-	r.in, r.disk = io.TeeReader(Unpack(disk), kept), kept
+	r.in, r.disk = io.TeeReader(r.in, kept), kept
 	return nil
 }
