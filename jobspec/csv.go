@@ -108,8 +108,8 @@ func (t *table) fault(line int32, text string) error {
 }
 
 // rows end with a line break outside of quotes. Within quotes a quote is doubled, so an
-// even number of them is in front of that.
-var rows = form{rowEnd, func(row []byte) []byte { return row }, emptyLine, '\n'}
+// even number of them is in front of that. A row of blanks or tabs alone has a field.
+var rows = form{rowEnd, func(row []byte) bool { return len(row) == 0 }, '\n'}
 
 func rowEnd(data []byte, seen int, quoted, _ bool) (size int, open bool) {
 	line := -1 // where the next one ends
@@ -132,13 +132,4 @@ func rowEnd(data []byte, seen int, quoted, _ bool) (size int, open bool) {
 			at = line + 1
 		}
 	}
-}
-
-// emptyLine reports whether a row has no field: one of blanks or tabs alone has.
-func emptyLine(row []byte) bool {
-	switch string(row) {
-	case "", "\n", "\r\n", "\r": // the last only at the end of a file
-		return true
-	}
-	return false
 }

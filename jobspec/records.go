@@ -41,24 +41,15 @@ type form struct {
 	// that is all there is. It did not end in the bytes seen before, behind which a
 	// quote may have been open, as one may be behind data.
 	end   func(data []byte, seen int, quoted, all bool) (size int, open bool)
-	trim  func(record []byte) []byte // takes away what ended it
-	blank func(record []byte) bool   // whether it is none
-	mark  byte                       // ends a line; what ends in NUL need be no text
+	blank func(record []byte) bool // whether it is none, without what ended it
+	mark  byte                     // ends a line; what ends in NUL need be no text
 }
 
 // lines are as most files have them, and those that end in NUL as find -print0 and
 // xargs -0 have them.
 var (
-	lines = form{
-		endIn('\n'),
-		func(line []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")) },
-		func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, '\n',
-	}
-	linesToNUL = form{
-		endIn(0),
-		func(line []byte) []byte { return bytes.TrimSuffix(line, []byte{0}) },
-		func([]byte) bool { return false }, 0,
-	}
+	lines      = form{endIn('\n'), func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }, '\n'}
+	linesToNUL = form{endIn(0), func([]byte) bool { return false }, 0}
 )
 
 func endIn(mark byte) func([]byte, int, bool, bool) (int, bool) {
@@ -116,13 +107,10 @@ func (r *records) read() ([]byte, spot, error) {
 		if !r.scan.Scan() {
 			break
 		}
-		record := r.form.trim(r.scan.Bytes())
 		s := spot{offset: r.end.offset - int64(r.end.size), size: r.end.size, line: line}
+		record := r.trim(r.scan.Bytes(), s)
 		if r.tooLong {
 			break
-		}
-		if s.offset == 0 {
-			record = bytes.TrimPrefix(record, byteMark)
 		}
 		if !r.form.blank(record) {
 			s.sum = r.sum(record)
@@ -157,14 +145,23 @@ func (r *records) readAt(s spot) ([]byte, error) {
 		}
 		r.found, r.foundAt, from = r.found[:n], s.offset, 0
 	}
-	record := r.form.trim(r.found[from:min(from+int64(s.size), int64(len(r.found)))])
-	if s.offset == 0 {
-		record = bytes.TrimPrefix(record, byteMark)
-	}
+	record := r.trim(r.found[from:min(from+int64(s.size), int64(len(r.found)))], s)
 	if r.sum(record) != s.sum {
 		return nil, fmt.Errorf("read job file: %s:%d: it was changed in the meantime", r.file, s.line)
 	}
 	return record, nil
+}
+
+// trim takes away what ended a record, and what stands in front of the first.
+func (r *records) trim(record []byte, s spot) []byte {
+	if s.offset == 0 {
+		record = bytes.TrimPrefix(record, byteMark)
+	}
+	record = bytes.TrimSuffix(record, []byte{r.form.mark})
+	if r.form.mark == '\n' {
+		record = bytes.TrimSuffix(record, []byte("\r"))
+	}
+	return record
 }
 
 func (r *records) sum(record []byte) uint32 { return uint32(maphash.Bytes(r.seed, record)) }

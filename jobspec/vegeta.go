@@ -13,7 +13,7 @@ var requestLine = regexp.MustCompile(`^([A-Z]+)[ \t]+(\S+://.*)$`)
 // targets are a line each in the form of JSON, or else a request line with the lines
 // behind it, up to a blank one or the next request line. Blank lines and comments
 // between targets are records of their own.
-var targets = form{targetEnd, func(target []byte) []byte { return target }, blankTarget, '\n'}
+var targets = form{targetEnd, blankTarget, '\n'}
 
 func targetEnd(data []byte, _ int, _, all bool) (size int, _ bool) {
 	for at := 0; at < len(data); {
