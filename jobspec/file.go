@@ -46,41 +46,38 @@ func (s *source) open(f *file) (*records, error) {
 	return r, err
 }
 
-// load opens a job file and returns its document, or the feed of its lines.
-func (s *source) load(f *file, o Options) (*node, feed, error) {
+// load opens a job file, and takes up its document, or the feed of its lines.
+func (s *source) load(f *file, o Options) error {
 	r, err := s.open(f)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	format := r.format(o.Format)
 	switch format {
 	case "jsonl":
-		return nil, newLineFeed(r, (*jsonParser).add), nil
+		s.parts = append(s.parts, part{lines: newLineFeed(r, (*jsonParser).add)})
+		return nil
 	case OpenAIBatch, Vegeta:
 		lines, err := s.newRequests(r, o)
-		return nil, lines, err
+		s.parts = append(s.parts, part{lines: lines})
+		return err
 	}
 	data, err := io.ReadAll(io.LimitReader(r.in, maxDocument+1))
 	switch {
 	case err != nil:
-		return nil, nil, r.file.about(err)
+		return f.about(err)
 	case len(data) > maxDocument:
-		return nil, nil, &Error{Pos: Position{File: r.file.name}, Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
+		return &Error{Pos: f.position(place{}), Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
 	}
-	root, err := parseDocument(r.file, data, format)
-	return root, nil, err
-}
-
-// parseDocument reads a document, "yaml" or "json".
-func parseDocument(f *file, data []byte, format string) (*node, error) {
-	data = bytes.TrimPrefix(data, byteMark)
+	parse := parseYAML
 	if format == "json" {
-		return newJSONParser(f).parse(data, 1)
+		parse = func(f *file, data []byte) (*node, error) { return newJSONParser(f).parse(data, 1) }
 	}
-	if err := checkText(f, data, 1); err != nil {
-		return nil, err
+	root, err := parse(f, bytes.TrimPrefix(data, byteMark))
+	if err == nil {
+		s.parts = append(s.parts, part{jobs: s.d.document(root)})
 	}
-	return parseYAML(f, data)
+	return err
 }
 
 // format says how to read a job file: by its name, else as told, else by its first

@@ -138,15 +138,8 @@ func (s *source) readFiles(o Options) error {
 		s.parts = append(s.parts, part{jobs: s.d.document(root)})
 	}
 	for _, name := range o.Files {
-		f := newFile(name)
-		root, lines, err := s.load(f, o)
-		switch err = broken.take(err); {
-		case err != nil:
+		if err := broken.take(s.load(newFile(name), o)); err != nil {
 			return fmt.Errorf("read job file: %w", err)
-		case root != nil:
-			s.parts = append(s.parts, part{jobs: s.d.document(root)})
-		case len(broken) == 0:
-			s.parts = append(s.parts, part{lines: lines})
 		}
 	}
 	if len(broken) > 0 {

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -16,7 +17,7 @@ import (
 // (doubled keys, unknown tags, a second document, aliases that refer to
 // themselves or blow up, deep nesting) is refused here.
 func parseYAML(f *file, data []byte) (*node, error) {
-	if err := checkTabs(f, data); err != nil {
+	if err := cmp.Or(checkText(f, data, 1), checkTabs(f, data)); err != nil {
 		return nil, err
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
