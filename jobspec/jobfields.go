@@ -81,19 +81,20 @@ var outputFields = []field[Output]{
 // other value of a job replaces the default.
 var merged = []string{"retry", "backoff", "expect", "output", "labels", "http", "headers", "tls", "exec", "env"}
 
+// over lays a job's own value over another.
+func over(own, base *node) *node {
+	if own.kind == mapping && base.kind == mapping && slices.Contains(merged, own.key) {
+		return join(own, base, over)
+	}
+	return own
+}
+
 // withDefaults returns the job n with what the defaults add to it.
 func (d *decoder) withDefaults(n *node) *node {
 	if d.defaults == nil || n.kind != mapping {
 		return n
 	}
-	var lay func(own, base *node) *node
-	lay = func(own, base *node) *node {
-		if own.kind == mapping && base.kind == mapping && slices.Contains(merged, own.key) {
-			return join(own, base, lay)
-		}
-		return own
-	}
-	all := join(n, d.defaults, lay)
+	all := join(n, d.defaults, over)
 	all.kids = slices.DeleteFunc(all.kids, func(kid *node) bool {
 		return (kid.key == "http" || kid.key == "exec") && n.get(kid.key) == nil
 	})
@@ -152,24 +153,16 @@ func (d *decoder) read(e entry, name func(hash string) string) *Job {
 // withItems returns the job n with the items that a shell gets: as variables of its
 // environment, behind which the job's own win.
 func (d *decoder) withItems(n *node) *node {
-	exec := n.get("exec")
-	shell := exec.get("shell")
+	shell := n.get("exec").get("shell")
 	if shell == nil {
 		return n
 	}
 	env := &node{kind: mapping, key: "env", at: shell.at, file: shell.file}
 	for _, v := range d.shellVariables(shell, "ITEM_", d.item) {
-		env.kids = append(env.kids, &node{kind: quoted, key: v.Name, text: escape(v.Value), at: shell.at, file: shell.file})
+		env.kids = append(env.kids, literal(shell, v.Name, v.Value))
 	}
-	over := func(own, base *node) *node { return own }
-	lay := func(own, base *node) *node {
-		if own.key == "env" && own.kind == mapping {
-			return join(own, base, over)
-		}
-		return own
-	}
-	with := join(exec, &node{kind: mapping, key: "exec", kids: []*node{env}}, lay)
-	return join(&node{kind: mapping, file: n.file, at: n.at, kids: []*node{with}}, n, over)
+	exec := &node{kind: mapping, key: "exec", kids: []*node{env}}
+	return join(n, &node{kind: mapping, kids: []*node{exec}}, over)
 }
 
 // checkDefaults reports what is wrong in the defaults, whether or not a job
