@@ -22,37 +22,32 @@ func (i *item) get(name string) (value string, known bool) {
 	return i.values[at], true
 }
 
-// rowsOf is what a for_each says: where the rows are.
-type rowsOf struct {
-	format string
-	path   string  // of a file; "-" is standard input
-	values []*node // written in the document
-}
-
-var forEachFields = []field[rowsOf]{
+// The keys of a for_each, of which it has one: a file, whose path they read, or what is
+// written in the document.
+var forEachFields = []field[string]{
 	{"csv", (*decoder).rowsFile},
 	{"jsonl", (*decoder).rowsFile},
 	{"lines", (*decoder).rowsFile},
-	{"values", func(d *decoder, r *rowsOf, n *node) { r.format, r.values = n.key, d.items(n) }},
+	{"values", func(d *decoder, _ *string, n *node) { d.items(n) }},
 }
 
-func (d *decoder) rowsFile(r *rowsOf, n *node) {
-	if r.format, r.path = n.key, n.text; n.text != "-" {
-		r.path = d.filePath(n, forAll)
+func (d *decoder) rowsFile(path *string, n *node) {
+	if *path = n.text; n.text != stdin {
+		*path = d.filePath(n, forAll)
 	}
 }
 
-// forEach returns the feed of the job n, whose path is given; nil if something is
+// forEach returns the feed of the job n, which stands at that path; nil if something is
 // wrong.
-func (s *source) forEach(n *node, path string) feed {
+func (s *source) forEach(n *node, place string) feed {
 	d, each := &s.d, n.get("for_each")
-	d.root, d.path = n, path
-	faults := len(d.errs)
-	var of rowsOf
-	if fields(d, &of, each, forEachFields); of.format == "" && len(d.errs) == faults {
+	d.root, d.path = n, place
+	faults, errs := d.faults, len(d.errs)
+	var path string
+	if fields(d, &path, each, forEachFields); len(each.kids) == 0 && d.faults == faults {
 		d.wrong(each, "want one of "+strings.Join(keys(forEachFields), ", "))
 	}
-	if len(d.errs) > faults {
+	if d.faults > faults {
 		return nil
 	}
 	job := *n
@@ -60,24 +55,25 @@ func (s *source) forEach(n *node, path string) feed {
 	joined := d.withDefaults(&job)
 	d.checkTemplate(joined)
 	d.root = n
-	row := func(i *item) entry { return entry{n: joined, path: path, item: i} }
-	if of.format == "values" {
-		if len(d.errs) > faults { // each row would say it again
+	row := func(i *item) entry { return entry{n: joined, path: place, item: i} }
+	rows := each.kids[0]
+	if rows.key == "values" {
+		if len(d.errs) > errs { // each row would say it again
 			return nil
 		}
-		return &listFeed{nodes: of.values, entry: func(n *node, _ int) (entry, error) {
+		return &listFeed{nodes: rows.kids, entry: func(n *node, _ int) (entry, error) {
 			i, err := d.itemOf(n, "value")
 			return row(i), err
 		}}
 	}
-	r, err := s.open(&file{name: of.path})
+	r, err := s.open(&file{name: path})
 	if err != nil {
-		d.fail(each.kids[0], "%v", err)
+		d.fail(rows, "%v", err)
 	}
-	if len(d.errs) > faults {
+	if len(d.errs) > errs {
 		return nil
 	}
-	return s.rowsOf(r, of.format, row)
+	return s.rowsOf(r, rows.key, row)
 }
 
 // rowsOf returns the feed of the rows of a file.
