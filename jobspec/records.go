@@ -178,15 +178,13 @@ func checkText(f *file, data []byte, line int32) error {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		return nil // far quicker than to look for the place
 	}
-	for at := 0; at < len(data); {
-		r, size := utf8.DecodeRune(data[at:])
+	for at, r := range string(data) {
 		switch {
 		case r == 0:
 			return fault(at, "a NUL byte: save the file as UTF-8 text")
-		case r == utf8.RuneError && size == 1:
+		case r == utf8.RuneError && !bytes.HasPrefix(data[at:], []byte("\ufffd")):
 			return fault(at, "a byte that is not UTF-8")
 		}
-		at += size
 	}
 	return nil
 }

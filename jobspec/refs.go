@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // sources are what a reference may begin with; $ and { in front of anything else
@@ -276,12 +277,9 @@ func (d *decoder) shellVariables(n *node, prefix string, of *item) (all []EnvVar
 // hold.
 func variableName(name string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z':
-			return r - 'a' + 'A'
-		case 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-			return r
+		if r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return '_'
 		}
-		return '_'
+		return unicode.ToUpper(r)
 	}, name)
 }
