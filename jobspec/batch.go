@@ -50,21 +50,20 @@ func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, e
 	case body != nil && body.text[0] != '{' || body != nil && body.kind == quoted:
 		return nil, wrongAt(body, "body", "want an object")
 	}
-	r := request{
-		id: literal(id, "id", id.text), method: literal(n.get("method"), "method", n.get("method").text),
-		url: &node{kind: quoted, key: "url", text: strings.TrimSuffix(q.BaseURL, "/") + escape(path.text), file: path.file, at: path.at},
-	}
+	url := &node{kind: quoted, key: "url", text: strings.TrimSuffix(q.BaseURL, "/") + escape(path.text), file: path.file, at: path.at}
+	r := request{job: []*node{literal(id, "id", id.text)}, http: []*node{literal(n.get("method"), "method", n.get("method").text), url}}
 	if q.TokenPool != "" {
-		if r.cost, err = q.tokens(n, body); err != nil {
+		cost, err := q.tokens(n, body)
+		if err != nil {
 			return nil, err
 		}
+		r.job = append(r.job, cost)
 	}
 	if q.d.defaults.get("output").get("inline") == nil {
-		inline := &node{kind: quoted, key: "inline", text: batchInline, file: n.file, at: n.at}
-		r.output = &node{kind: mapping, key: "output", file: n.file, at: n.at, kids: []*node{inline}}
+		r.job = append(r.job, mappingAt(n, "output", literal(n, "inline", batchInline)))
 	}
 	if body != nil {
-		r.body = literal(body, "body", body.text)
+		r.http = append(r.http, literal(body, "body", body.text))
 		if !slices.ContainsFunc(q.headers, func(h *node) bool { return strings.EqualFold(h.key, "Content-Type") }) {
 			r.headers = []*node{literal(body, "Content-Type", "application/json")}
 		}
@@ -90,7 +89,7 @@ func (q *requests) tokens(n, body *node) (*node, error) {
 		return nil, wrongAt(at, q.CostField, "it is missing, and is to say how many tokens the request takes")
 	}
 	cost := &node{kind: plain, key: q.TokenPool, text: said, file: at.file, at: at.at, keyAt: at.at}
-	return &node{kind: mapping, key: "cost", file: at.file, at: at.at, kids: []*node{cost}}, nil
+	return mappingAt(at, "cost", cost), nil
 }
 
 // measure returns how many bytes the texts of a body have, names of fields aside, the

@@ -39,9 +39,9 @@ func (d *decoder) rowsFile(path *string, n *node) {
 
 // forEach returns the feed of the job n, which stands at that path; nil if something is
 // wrong.
-func (s *source) forEach(n *node, place string) feed {
+func (s *source) forEach(n *node, at string) feed {
 	d, each := &s.d, n.get("for_each")
-	d.root, d.path = n, place
+	d.root, d.path = n, at
 	faults, errs := d.faults, len(d.errs)
 	var path string
 	if fields(d, &path, each, forEachFields); len(each.kids) == 0 && d.faults == faults {
@@ -55,7 +55,7 @@ func (s *source) forEach(n *node, place string) feed {
 	joined := d.withDefaults(&job)
 	d.checkTemplate(joined)
 	d.root = n
-	row := func(i *item) entry { return entry{n: joined, path: place, item: i} }
+	row := func(i *item) entry { return entry{n: joined, path: at, item: i} }
 	rows := each.kids[0]
 	if rows.key == "values" {
 		if len(d.errs) > errs { // each row would say it again

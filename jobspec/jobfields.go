@@ -157,12 +157,11 @@ func (d *decoder) withItems(n *node) *node {
 	if shell == nil {
 		return n
 	}
-	env := &node{kind: mapping, key: "env", at: shell.at, file: shell.file}
+	env := mappingAt(shell, "env")
 	for _, v := range d.shellVariables(shell, "ITEM_", d.item) {
 		env.kids = append(env.kids, literal(shell, v.Name, v.Value))
 	}
-	exec := &node{kind: mapping, key: "exec", kids: []*node{env}}
-	return join(n, &node{kind: mapping, kids: []*node{exec}}, over)
+	return join(n, mappingAt(n, "", mappingAt(n, "exec", env)), over)
 }
 
 // checkDefaults reports what is wrong in the defaults, whether or not a job

@@ -50,32 +50,25 @@ func (s *source) newRequests(r *records, o Options) (feed, error) {
 	return newLineFeed(r, q.batchLine), nil
 }
 
-// request is what a job is made of.
-type request struct {
-	id, cost, output *node
-	method, url      *node
-	headers          []*node
-	body             *node
-}
+// request is what a job is made of: its values, those of its http, and the headers there.
+type request struct{ job, http, headers []*node }
 
 // node returns the job, whose place is that of n.
 func (q *requests) node(n *node, r request) *node {
-	headers := r.headers
 	for _, h := range q.headers {
-		if !slices.ContainsFunc(headers, func(own *node) bool { return strings.EqualFold(own.key, h.key) }) {
-			headers = append(headers, h)
+		if !slices.ContainsFunc(r.headers, func(own *node) bool { return strings.EqualFold(own.key, h.key) }) {
+			r.headers = append(r.headers, h)
 		}
 	}
-	http := &node{kind: mapping, key: "http", file: n.file, at: n.at, kids: some(r.method, r.url, r.body)}
-	if len(headers) > 0 {
-		http.kids = append(http.kids, &node{kind: mapping, key: "headers", file: n.file, at: n.at, kids: headers})
+	if len(r.headers) > 0 {
+		r.http = append(r.http, mappingAt(n, "headers", r.headers...))
 	}
-	return &node{kind: mapping, file: n.file, at: n.at, kids: some(r.id, r.cost, r.output, http)}
+	return mappingAt(n, "", append(r.job, mappingAt(n, "http", r.http...))...)
 }
 
-// some returns those nodes that are there.
-func some(nodes ...*node) []*node {
-	return slices.DeleteFunc(nodes, func(n *node) bool { return n == nil })
+// mappingAt returns a mapping for key, at the place of n.
+func mappingAt(n *node, key string, kids ...*node) *node {
+	return &node{kind: mapping, key: key, file: n.file, at: n.at, kids: kids}
 }
 
 // literal returns a text for key, at the place of n, in which nothing is a reference.

@@ -63,12 +63,12 @@ func (q *requests) target(p *jsonParser, data []byte, number int32) (*node, erro
 			if found == nil {
 				return nil, wrongAt(n, "", "want a method and a URL, such as GET http://example.com/")
 			}
-			first, r.method, r.url = n, literal(n, "method", found[1]), literal(n, "url", found[2])
+			first, r.http = n, []*node{literal(n, "method", found[1]), literal(n, "url", found[2])}
 		case strings.HasPrefix(line, "#"):
-		case r.body != nil:
+		case len(r.http) > 2:
 			return nil, wrongAt(n, "", "want nothing behind the body but a blank line or the next target")
 		case strings.HasPrefix(line, "@"):
-			r.body = literal(n, "body_file", strings.TrimSpace(line[1:]))
+			r.http = append(r.http, literal(n, "body_file", strings.TrimSpace(line[1:])))
 		case !isHeader || strings.TrimSpace(value) == "":
 			return nil, wrongAt(n, "", "want a header, such as Accept: text/plain, or @ and the file of the body")
 		default:
@@ -100,13 +100,11 @@ func (q *requests) jsonTarget(p *jsonParser, data []byte, number int32) (*node, 
 	var r request
 	for _, kid := range n.kids {
 		switch text := kid.kind == quoted; {
-		case kid.key == "method" && text:
-			r.method = literal(kid, "method", kid.text)
-		case kid.key == "url" && text:
-			r.url = literal(kid, "url", kid.text)
+		case (kid.key == "method" || kid.key == "url") && text:
+			r.http = append(r.http, literal(kid, kid.key, kid.text))
 		case kid.key == "body" && kid.text == "" && kid.kind <= quoted: // null, or empty
 		case kid.key == "body" && text:
-			r.body = literal(kid, "body_base64", kid.text)
+			r.http = append(r.http, literal(kid, "body_base64", kid.text))
 		case kid.key == "header" && kid.kind == mapping:
 			for _, h := range kid.kids {
 				for _, value := range h.several() {
@@ -117,8 +115,9 @@ func (q *requests) jsonTarget(p *jsonParser, data []byte, number int32) (*node, 
 			return nil, wrongAt(kid, kid.key, "want method, url and body, texts, and header, an object of lists")
 		}
 	}
-	if r.method == nil || r.url == nil {
+	job := q.node(n, r)
+	if http := job.get("http"); http.get("method") == nil || http.get("url") == nil {
 		return nil, wrongAt(n, "", "want a method and a url")
 	}
-	return q.node(n, r), nil
+	return job, nil
 }
