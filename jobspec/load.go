@@ -130,6 +130,9 @@ type part struct {
 // readFiles opens all files and joins the documents among them.
 func (s *source) readFiles(o Options) error {
 	var broken Errors
+	if len(o.Vars) > 0 {
+		s.d.root.kids = []*node{varsNode(&file{name: "--var", typed: true}, o.Vars)}
+	}
 	if o.Document != nil {
 		root, err := newJSONParser(&file{name: "command line", typed: true}).parse(o.Document, 1)
 		if err != nil {
@@ -226,18 +229,11 @@ var documentFields = []field[Spec]{
 	{"jobs", nil},
 }
 
-// flagFile stands for the command line.
-var flagFile = &file{name: "--var", typed: true}
-
-// flagVars returns the vars of the command line as a document.
-func flagVars(vars map[string]string) *node {
-	n := &node{kind: mapping, key: "vars", file: flagFile}
-	for name, value := range vars {
-		n.kids = append(n.kids, &node{kind: quoted, key: name, text: value, file: flagFile})
+// varsNode returns vars as a document has them, sorted by name. References are text.
+func varsNode(f *file, vars map[string]string) *node {
+	n := &node{kind: mapping, key: "vars", file: f}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		n.kids = append(n.kids, &node{kind: quoted, key: name, text: escape(vars[name]), file: f})
 	}
-	root := &node{kind: mapping}
-	if len(vars) > 0 {
-		root.kids = []*node{n}
-	}
-	return root
+	return n
 }

@@ -244,11 +244,7 @@ func behindHost(plain []byte) bool {
 // name.
 func (d *decoder) readVars(_ *Spec, n *node) {
 	d.pairs(n, func(kid *node) {
-		value := d.str(kid)
-		if !kid.file.typed {
-			value = d.expand(kid, value, forVar)
-		}
-		d.vars[kid.key] = value
+		d.vars[kid.key] = d.expand(kid, d.str(kid), forVar)
 	})
 	all := &item{}
 	for _, name := range slices.Sorted(maps.Keys(d.vars)) {

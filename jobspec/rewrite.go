@@ -82,15 +82,11 @@ func (r *Rewrite) write(s string) {
 // heading returns a document up to its jobs. A var says what it stands for, also
 // if a flag did.
 func (d *decoder) heading() []byte {
-	vars := &node{kind: mapping, key: "vars"}
-	for _, name := range slices.Sorted(maps.Keys(d.vars)) {
-		vars.kids = append(vars.kids, &node{kind: quoted, key: name, text: escape(d.vars[name])})
-	}
 	public := &node{kind: list, key: "public_env"}
 	for _, name := range slices.Sorted(maps.Keys(d.public)) {
 		public.kids = append(public.kids, &node{kind: quoted, text: name})
 	}
-	doc := &node{kind: mapping, kids: []*node{{kind: plain, key: "version", text: "1"}, vars, public}}
+	doc := &node{kind: mapping, kids: []*node{{kind: plain, key: "version", text: "1"}, varsNode(nil, d.vars), public}}
 	if limits := d.root.get("limits"); limits != nil {
 		doc.kids = slices.Insert(doc.kids, 1, limits)
 	}

@@ -42,7 +42,7 @@ func newSource(o Options) *source {
 	seed := maphash.MakeSeed()
 	return &source{
 		d: decoder{
-			root:   flagVars(o.Vars),
+			root:   &node{kind: mapping},
 			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
 		ids:   newIDs(seed),
