@@ -25,7 +25,7 @@ var (
 // path, and body, an object that is sent byte for byte.
 func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, error) {
 	p.flat = true
-	n, err := p.add(line, number)
+	n, err := p.parse(line, number)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (s *source) load(f *file, o Options) error {
 	format := r.format(o.Format)
 	switch format {
 	case "jsonl":
-		s.parts = append(s.parts, part{lines: newLineFeed(r, (*jsonParser).add)})
+		s.parts = append(s.parts, part{lines: newLineFeed(r, (*jsonParser).parse)})
 		return nil
 	case OpenAIBatch, Vegeta:
 		lines, err := s.newRequests(r, o)
@@ -71,7 +71,7 @@ func (s *source) load(f *file, o Options) error {
 	}
 	parse := parseYAML
 	if format == "json" {
-		parse = func(f *file, data []byte) (*node, error) { return newJSONParser(f).parse(data, 1) }
+		parse = parseJSON
 	}
 	root, err := parse(f, bytes.TrimPrefix(data, byteMark))
 	if err == nil {
@@ -110,7 +110,7 @@ func (r *records) format(told string) string {
 	if err == bufio.ErrBufferFull { // too long for a line
 		return "yaml"
 	}
-	n, err := newJSONParser(r.file).parse(text, 1)
+	n, err := parseJSON(r.file, text)
 	if err == nil && (n.get("http") != nil || n.get("exec") != nil) {
 		return "jsonl"
 	}

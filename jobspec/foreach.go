@@ -80,7 +80,7 @@ func (s *source) forEach(n *node, at string) feed {
 func (s *source) rowsOf(r *records, format string, row func(*item) entry) feed {
 	f := newRecordFeed(r)
 	parse := func(p *jsonParser, record []byte, line int32) (*item, error) {
-		n, err := p.add(record, line)
+		n, err := p.parse(record, line)
 		if err != nil {
 			return nil, err
 		}

@@ -34,18 +34,15 @@ func newJSONParser(f *file) *jsonParser {
 	return p
 }
 
-// parse is add where no earlier node is used any more.
-func (p *jsonParser) parse(data []byte, line int32) (*node, error) {
-	p.reuse()
-	return p.add(data, line)
-}
+// parseJSON reads the one value in data.
+func parseJSON(f *file, data []byte) (*node, error) { return newJSONParser(f).parse(data, 1) }
 
 // reuse says that no node that was made is used any more.
 func (p *jsonParser) reuse() { p.free = p.nodes }
 
-// add reads the one value in data, which starts at line. What no job file may
+// parse reads the one value in data, which starts at line. What no job file may
 // hold is the error rather than what the parser says of it.
-func (p *jsonParser) add(data []byte, line int32) (*node, error) {
+func (p *jsonParser) parse(data []byte, line int32) (*node, error) {
 	p.data, p.text, p.seen, p.at = data, string(data), 0, place{line, 1}
 	p.in.Reset(data)
 	p.dec.Reset(&p.in)

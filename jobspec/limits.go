@@ -38,10 +38,10 @@ func (d *decoder) limits(s *Spec, n *node) {
 
 // eachEntry calls f with the entries of limits, which are n.
 func eachEntry(n *node, f func(kind limits.Kind, n *node)) {
-	for i, key := range []string{"hosts", "accounts", "pools"} {
-		if entries := n.get(key); entries != nil {
+	for kind := limits.Host; kind <= limits.Pool; kind++ {
+		if entries := n.get(kind.String() + "s"); entries != nil {
 			for _, kid := range entries.kids {
-				f([]limits.Kind{limits.Host, limits.Account, limits.Pool}[i], kid)
+				f(kind, kid)
 			}
 		}
 	}

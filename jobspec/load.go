@@ -134,7 +134,7 @@ func (s *source) readFiles(o Options) error {
 		s.d.root.kids = []*node{varsNode(&file{name: "--var", typed: true}, o.Vars)}
 	}
 	if o.Document != nil {
-		root, err := newJSONParser(&file{name: "command line", typed: true}).parse(o.Document, 1)
+		root, err := parseJSON(&file{name: "command line", typed: true}, o.Document)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func instance(t *testing.T, name, text string) any {
 	f := newFile(name)
 	parse := func() (*node, error) { return parseYAML(f, []byte(text)) }
 	if filepath.Ext(name) != ".yaml" {
-		parse = func() (*node, error) { return newJSONParser(f).parse([]byte(text), 1) }
+		parse = func() (*node, error) { return parseJSON(f, []byte(text)) }
 	}
 	n, err := parse()
 	if err != nil {

@@ -93,7 +93,7 @@ func addHeader(headers []*node, h *node) []*node {
 
 // jsonTarget makes a job of an object with method, url, header and body.
 func (q *requests) jsonTarget(p *jsonParser, data []byte, number int32) (*node, error) {
-	n, err := p.add(data, number)
+	n, err := p.parse(data, number)
 	if err != nil {
 		return nil, err
 	}
