@@ -18,10 +18,10 @@ func (s *source) open(f *file) (*records, error) {
 	r := &records{file: f, form: lines, seed: s.ids.seed}
 	s.files = append(s.files, f)
 	if f.name == stdin {
-		if s.stdin == nil {
+		if s.Stdin == nil {
 			return r, errors.New("standard input is read already")
 		}
-		r.in, s.stdin = Unpack(s.stdin), nil
+		r.in, s.Stdin = Unpack(s.Stdin), nil
 		return r, nil
 	}
 	disk, err := os.Open(f.name)
@@ -36,7 +36,7 @@ func (s *source) open(f *file) (*records, error) {
 		return r, err
 	case info.IsDir():
 		return r, fmt.Errorf("%q is a folder", f.name)
-	case s.piped || !info.Mode().IsRegular():
+	case s.Piped || !info.Mode().IsRegular():
 		return r, nil
 	}
 	r.disk = disk
@@ -47,18 +47,18 @@ func (s *source) open(f *file) (*records, error) {
 }
 
 // load opens a job file, and takes up its document, or the feed of its lines.
-func (s *source) load(f *file, o Options) error {
+func (s *source) load(f *file) error {
 	r, err := s.open(f)
 	if err != nil {
 		return err
 	}
-	format := r.format(o.Format)
+	format := r.format(s.Format)
 	switch format {
 	case "jsonl":
 		s.parts = append(s.parts, part{lines: newLineFeed(r, (*jsonParser).parse)})
 		return nil
 	case OpenAIBatch, Vegeta:
-		lines, err := s.newRequests(r, o)
+		lines, err := s.newRequests(r)
 		s.parts = append(s.parts, part{lines: lines})
 		return err
 	}

@@ -92,7 +92,7 @@ func (s *source) rowsOf(r *records, format string, row func(*item) entry) feed {
 		t := newTable(f)
 		feed, parse = t, t.row
 	case "lines":
-		if s.nul && r.file.name == stdin {
+		if s.NUL && r.file.name == stdin {
 			f.form = linesToNUL
 		}
 		names := []string{"line"}

@@ -19,8 +19,8 @@ type ids struct {
 // hashed is a 64-bit hash, in halves so that entries of a map need no padding.
 type hashed [2]uint32
 
-func newIDs(seed maphash.Seed) ids {
-	return ids{seed: seed, owners: make(map[hashed]int32), saves: make(map[hashed]int32), equal: make(map[hashed]int)}
+func newIDs() ids {
+	return ids{seed: maphash.MakeSeed(), owners: make(map[hashed]int32), saves: make(map[hashed]int32), equal: make(map[hashed]int)}
 }
 
 // number returns what stands for a line of a pipe. Pipes are read one behind the other.

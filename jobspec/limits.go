@@ -31,7 +31,7 @@ func (d *decoder) limits(s *Spec, n *node) {
 	s.limits = n
 	fields(d, s, n, limitsFields)
 	if !s.Shared() {
-		d.table.Shard = s.source.shard
+		d.table.Shard = s.source.Shard
 	}
 	eachEntry(n, d.checkEntry)
 }

@@ -76,7 +76,7 @@ func Load(o Options) (*Spec, error) {
 	}
 	s := newSource(o)
 	spec := &Spec{Source: s, source: s, Coordinator: o.Coordinator}
-	err := s.readFiles(o)
+	err := s.readFiles()
 	if err == nil {
 		fields(&s.d, spec, s.d.root, documentFields)
 		spec.Limits, spec.heading = s.d.table, s.d.heading()
@@ -128,20 +128,20 @@ type part struct {
 }
 
 // readFiles opens all files and joins the documents among them.
-func (s *source) readFiles(o Options) error {
+func (s *source) readFiles() error {
 	var broken Errors
-	if len(o.Vars) > 0 {
-		s.d.root.kids = []*node{varsNode(&file{name: "--var", typed: true}, o.Vars)}
+	if len(s.Vars) > 0 {
+		s.d.root.kids = []*node{varsNode(&file{name: "--var", typed: true}, s.Vars)}
 	}
-	if o.Document != nil {
-		root, err := parseJSON(&file{name: "command line", typed: true}, o.Document)
+	if s.Document != nil {
+		root, err := parseJSON(&file{name: "command line", typed: true}, s.Document)
 		if err != nil {
 			return err
 		}
 		s.parts = append(s.parts, part{jobs: s.d.document(root)})
 	}
-	for _, name := range o.Files {
-		if err := broken.take(s.load(newFile(name), o)); err != nil {
+	for _, name := range s.Files {
+		if err := broken.take(s.load(newFile(name))); err != nil {
 			return fmt.Errorf("read job file: %w", err)
 		}
 	}

@@ -33,13 +33,13 @@ type requests struct {
 }
 
 // newRequests returns the feed of a file of that format.
-func (s *source) newRequests(r *records, o Options) (feed, error) {
-	q := &requests{Requests: o.Requests, d: &s.d}
+func (s *source) newRequests(r *records) (feed, error) {
+	q := &requests{Requests: s.Requests, d: &s.d}
 	typed := &file{name: "command line", typed: true}
 	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
 		q.headers = append(q.headers, &node{kind: quoted, key: name, text: q.Headers[name], file: typed})
 	}
-	if o.Format == Vegeta {
+	if s.Format == Vegeta {
 		r.file.dir = "" // as vegeta has it
 		r.form = targets
 		return newLineFeed(r, q.target), nil

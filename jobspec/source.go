@@ -2,31 +2,25 @@ package jobspec
 
 import (
 	"cmp"
-	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"agentlimit/limits"
 )
 
 // source hands out the jobs of all feeds: first those that are in the index, which
 // were checked before, then those of pipes. Every error that is not final is an
 // [Invalid], and says in d.errs all that is wrong.
 type source struct {
+	Options
 	d      decoder
 	parts  []part
 	feeds  []feed
 	ids    ids
 	index  index
-	pipes  []feed // that have not ended
-	seq    int64  // of the last job of a pipe
-	stdin  io.Reader
-	shard  limits.Shard
-	nul    bool    // lines of standard input end in NUL
-	piped  bool    // no file is read twice
+	pipes  []feed  // that have not ended
+	seq    int64   // of the last job of a pipe
 	files  []*file // that were opened
 	opened []*os.File
 	left   []string // files to be removed once they are closed
@@ -39,18 +33,14 @@ func newSource(o Options) *source {
 	if o.Stdin == nil {
 		o.Stdin = strings.NewReader("")
 	}
-	seed := maphash.MakeSeed()
 	return &source{
+		Options: o,
 		d: decoder{
 			root:   &node{kind: mapping},
 			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
-		ids:   newIDs(seed),
+		ids:   newIDs(),
 		index: newIndex(o.InOrder),
-		stdin: o.Stdin,
-		nul:   o.NUL,
-		piped: o.Piped,
-		shard: o.Shard,
 	}
 }
 
@@ -72,7 +62,7 @@ func (s *source) check() error {
 			}
 			if len(s.d.errs) == 0 {
 				j, equals := s.claim(e, false)
-				s.index.add(e, j, equals, s.shard.Has(j.ID))
+				s.index.add(e, j, equals, s.Shard.Has(j.ID))
 			}
 			if len(s.d.secrets) > secrets {
 				secrets, before = len(s.d.secrets), s.index.count-1
@@ -126,7 +116,7 @@ func (s *source) Next() (*Job, error) {
 		if len(s.d.errs) > 0 {
 			return nil, invalid(s.d.errs, e.item)
 		}
-		if !s.shard.Has(j.ID) {
+		if !s.Shard.Has(j.ID) {
 			continue
 		}
 		now := time.Now()
