@@ -116,7 +116,6 @@ func (x *index) enqueue(number int32, lane *shelf) {
 		lane.first = number
 	} else {
 		x.spot(int(lane.last)).next = number
-		lane.unsorted = lane.unsorted || x.ranks != nil && x.ranks[number] < x.ranks[lane.last]
 	}
 	lane.last = number
 	lane.left++
@@ -168,7 +167,7 @@ func (x *index) laneOf(j *Job) *shelf {
 // fill orders the shelves, when all jobs are listed.
 func (x *index) fill() {
 	for _, lane := range x.lanes {
-		if lane.unsorted {
+		if x.ranks != nil {
 			x.sort(lane)
 		}
 		heap.Push(&lane.above.below, lane)

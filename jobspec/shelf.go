@@ -4,15 +4,14 @@ import "container/heap"
 
 // shelf is all there is, a host, or a lane.
 type shelf struct {
-	index    *index
-	above    *shelf // nil: all
-	below    shelves
-	first    int32 // number of the first job that was not handed out, here or below
-	last     int32 // number of the last of them; of a lane only
-	left     int32 // how many they are; of a lane only
-	unsorted bool  // they are not in the order of their ranks
-	waiting  int   // jobs that were handed out and wait to be started
-	place    int   // in above.below; -1: nothing is left
+	index   *index
+	above   *shelf // nil: all
+	below   shelves
+	first   int32 // number of the first job that was not handed out, here or below
+	last    int32 // number of the last of them; of a lane only
+	left    int32 // how many they are; of a lane only
+	waiting int   // jobs that were handed out and wait to be started
+	place   int   // in above.below; -1: nothing is left
 }
 
 // hidden reports whether a lane with something left has nobody waiting.
