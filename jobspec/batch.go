@@ -23,7 +23,7 @@ var (
 
 // batchLine makes a job of a line of a batch: an object with custom_id, method, url, a
 // path, and body, an object that is sent byte for byte.
-func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, error) {
+func (s *source) batchLine(p *jsonParser, line []byte, number int32) (*node, error) {
 	p.flat = true
 	n, err := p.parse(line, number)
 	if err != nil {
@@ -34,7 +34,7 @@ func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, e
 	}
 	known := []string{"custom_id", "method", "url", "body"}
 	for _, kid := range n.kids {
-		if !slices.Contains(known, kid.key) && kid.key != q.CostField {
+		if !slices.Contains(known, kid.key) && kid.key != s.Requests.CostField {
 			return nil, wrongAt(kid, kid.key, "unknown key"+didYouMean(kid.key, known))
 		}
 	}
@@ -50,45 +50,45 @@ func (q *requests) batchLine(p *jsonParser, line []byte, number int32) (*node, e
 	case body != nil && body.text[0] != '{' || body != nil && body.kind == quoted:
 		return nil, wrongAt(body, "body", "want an object")
 	}
-	url := &node{kind: quoted, key: "url", text: strings.TrimSuffix(q.BaseURL, "/") + escape(path.text), file: path.file, at: path.at}
+	url := &node{kind: quoted, key: "url", text: strings.TrimSuffix(s.Requests.BaseURL, "/") + escape(path.text), file: path.file, at: path.at}
 	r := request{job: []*node{literal(id, "id", id.text)}, http: []*node{literal(n.get("method"), "method", n.get("method").text), url}}
-	if q.TokenPool != "" {
-		cost, err := q.tokens(n, body)
+	if s.Requests.TokenPool != "" {
+		cost, err := s.tokens(n, body)
 		if err != nil {
 			return nil, err
 		}
 		r.job = append(r.job, cost)
 	}
-	if q.d.defaults.get("output").get("inline") == nil {
+	if s.d.defaults.get("output").get("inline") == nil {
 		r.job = append(r.job, mappingAt(n, "output", literal(n, "inline", batchInline)))
 	}
 	if body != nil {
 		r.http = append(r.http, literal(body, "body", body.text))
-		if !slices.ContainsFunc(q.headers, func(h *node) bool { return strings.EqualFold(h.key, "Content-Type") }) {
+		if !slices.ContainsFunc(s.headers, func(h *node) bool { return strings.EqualFold(h.key, "Content-Type") }) {
 			r.headers = []*node{literal(body, "Content-Type", "application/json")}
 		}
 	}
-	return q.node(n, r), nil
+	return s.jobOf(n, r), nil
 }
 
 // tokens returns what a request takes from its pool: what a field of the line, or else
 // of its body, says; or a quarter of the bytes of all texts in the body, and with how
 // many tokens may be answered.
-func (q *requests) tokens(n, body *node) (*node, error) {
+func (s *source) tokens(n, body *node) (*node, error) {
 	at, said := n, ""
 	text, most := 0, int64(0)
-	if field := n.get(q.CostField); field != nil && q.CostField != "" {
+	if field := n.get(s.Requests.CostField); field != nil && s.Requests.CostField != "" {
 		at, said = field, field.text
 	} else if at = cmp.Or(body, n); body != nil {
-		text, most, said = measure(body.text, q.CostField)
+		text, most, said = measure(body.text, s.Requests.CostField)
 	}
 	switch {
-	case q.CostField == "":
+	case s.Requests.CostField == "":
 		said = strconv.FormatInt(int64((text+3)/4)+most, 10)
 	case said == "":
-		return nil, wrongAt(at, q.CostField, "it is missing, and is to say how many tokens the request takes")
+		return nil, wrongAt(at, s.Requests.CostField, "it is missing, and is to say how many tokens the request takes")
 	}
-	cost := &node{kind: plain, key: q.TokenPool, text: said, file: at.file, at: at.at, keyAt: at.at}
+	cost := &node{kind: plain, key: s.Requests.TokenPool, text: said, file: at.file, at: at.at, keyAt: at.at}
 	return mappingAt(at, "cost", cost), nil
 }
 

@@ -52,28 +52,31 @@ func (s *source) load(f *file) error {
 	if err != nil {
 		return err
 	}
-	format := r.format(s.Format)
-	switch format {
-	case "jsonl":
-		s.parts = append(s.parts, part{lines: newLineFeed(r, (*jsonParser).parse)})
-		return nil
-	case OpenAIBatch, Vegeta:
-		lines, err := s.newRequests(r)
-		s.parts = append(s.parts, part{lines: lines})
-		return err
+	job := (*jsonParser).parse
+	switch r.format(s.Format) {
+	case "yaml":
+		return s.document(r, parseYAML)
+	case "json":
+		return s.document(r, parseJSON)
+	case OpenAIBatch:
+		job = s.batchLine
+	case Vegeta:
+		f.dir, r.form, job = "", targets, s.target // as vegeta has paths
 	}
+	s.parts = append(s.parts, part{lines: newLineFeed(r, job)})
+	return nil
+}
+
+// document takes up a document.
+func (s *source) document(r *records, parse func(*file, []byte) (*node, error)) error {
 	data, err := io.ReadAll(io.LimitReader(r.in, maxDocument+1))
 	switch {
 	case err != nil:
-		return f.about(err)
+		return r.file.about(err)
 	case len(data) > maxDocument:
-		return &Error{Pos: f.position(place{}), Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
+		return &Error{Pos: r.file.position(place{}), Text: fmt.Sprintf("a document of over %d MiB: want JSON Lines or for_each for so many jobs", maxDocument>>20)}
 	}
-	parse := parseYAML
-	if format == "json" {
-		parse = parseJSON
-	}
-	root, err := parse(f, bytes.TrimPrefix(data, byteMark))
+	root, err := parse(r.file, bytes.TrimPrefix(data, byteMark))
 	if err == nil {
 		s.parts = append(s.parts, part{jobs: s.d.document(root)})
 	}

@@ -127,6 +127,9 @@ type part struct {
 	lines feed // nil: a document
 }
 
+// commandLine stands in place of a file.
+var commandLine = &file{name: "command line", typed: true}
+
 // readFiles opens all files and joins the documents among them.
 func (s *source) readFiles() error {
 	var broken Errors
@@ -134,7 +137,7 @@ func (s *source) readFiles() error {
 		s.d.root.kids = []*node{varsNode(&file{name: "--var", typed: true}, s.Vars)}
 	}
 	if s.Document != nil {
-		root, err := parseJSON(&file{name: "command line", typed: true}, s.Document)
+		root, err := parseJSON(commandLine, s.Document)
 		if err != nil {
 			return err
 		}

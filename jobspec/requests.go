@@ -1,7 +1,6 @@
 package jobspec
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -24,38 +23,22 @@ type Requests struct {
 	CostField string // that says how many; empty: they are estimated
 }
 
-// requests makes jobs of what a file of another format holds. Texts of the file are
-// what they are: nothing in them is a reference.
-type requests struct {
-	Requests
-	d       *decoder
-	headers []*node
+// nodes returns the headers as nodes of their own file.
+func (r Requests) nodes() (headers []*node) {
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		headers = append(headers, &node{kind: quoted, key: name, text: r.Headers[name], file: commandLine})
+	}
+	return headers
 }
 
-// newRequests returns the feed of a file of that format.
-func (s *source) newRequests(r *records) (feed, error) {
-	q := &requests{Requests: s.Requests, d: &s.d}
-	typed := &file{name: "command line", typed: true}
-	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
-		q.headers = append(q.headers, &node{kind: quoted, key: name, text: q.Headers[name], file: typed})
-	}
-	if s.Format == Vegeta {
-		r.file.dir = "" // as vegeta has it
-		r.form = targets
-		return newLineFeed(r, q.target), nil
-	}
-	if q.BaseURL == "" {
-		return nil, errors.New("the format openai-batch is without a base URL")
-	}
-	return newLineFeed(r, q.batchLine), nil
-}
-
-// request is what a job is made of: its values, those of its http, and the headers there.
+// request is what a job is made of, of what a file of another format holds: its values,
+// those of its http, and the headers there. Texts of the file are what they are: nothing
+// in them is a reference.
 type request struct{ job, http, headers []*node }
 
-// node returns the job, whose place is that of n.
-func (q *requests) node(n *node, r request) *node {
-	for _, h := range q.headers {
+// jobOf returns the job, whose place is that of n.
+func (s *source) jobOf(n *node, r request) *node {
+	for _, h := range s.headers {
 		if !slices.ContainsFunc(r.headers, func(own *node) bool { return strings.EqualFold(own.key, h.key) }) {
 			r.headers = append(r.headers, h)
 		}

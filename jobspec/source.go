@@ -14,16 +14,17 @@ import (
 // [Invalid], and says in d.errs all that is wrong.
 type source struct {
 	Options
-	d      decoder
-	parts  []part
-	feeds  []feed
-	ids    ids
-	index  index
-	pipes  []feed  // that have not ended
-	seq    int64   // of the last job of a pipe
-	files  []*file // that were opened
-	opened []*os.File
-	left   []string // files to be removed once they are closed
+	d       decoder
+	parts   []part
+	headers []*node // of requests
+	feeds   []feed
+	ids     ids
+	index   index
+	pipes   []feed  // that have not ended
+	seq     int64   // of the last job of a pipe
+	files   []*file // that were opened
+	opened  []*os.File
+	left    []string // files to be removed once they are closed
 }
 
 func newSource(o Options) *source {
@@ -39,8 +40,9 @@ func newSource(o Options) *source {
 			root:   &node{kind: mapping},
 			values: values{vars: make(map[string]string), public: make(map[string]bool), lookup: o.Env, known: make(map[string]string)},
 		},
-		ids:   newIDs(),
-		index: newIndex(o.InOrder),
+		headers: o.Requests.nodes(),
+		ids:     newIDs(),
+		index:   newIndex(o.InOrder),
 	}
 }
 

@@ -43,9 +43,9 @@ func blankTarget(record []byte) bool {
 }
 
 // target makes a job of a target of vegeta, in either form.
-func (q *requests) target(p *jsonParser, data []byte, number int32) (*node, error) {
+func (s *source) target(p *jsonParser, data []byte, number int32) (*node, error) {
 	if trimmed := bytes.TrimSpace(data); trimmed[0] == '{' {
-		return q.jsonTarget(p, data, number)
+		return s.jsonTarget(p, data, number)
 	}
 	if err := checkText(p.file, data, number); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (q *requests) target(p *jsonParser, data []byte, number int32) (*node, erro
 			r.headers = addHeader(r.headers, literal(n, strings.TrimSpace(name), strings.TrimSpace(value)))
 		}
 	}
-	return q.node(first, r), nil
+	return s.jobOf(first, r), nil
 }
 
 // addHeader adds a header; one that is there already gets a further line.
@@ -92,7 +92,7 @@ func addHeader(headers []*node, h *node) []*node {
 }
 
 // jsonTarget makes a job of an object with method, url, header and body.
-func (q *requests) jsonTarget(p *jsonParser, data []byte, number int32) (*node, error) {
+func (s *source) jsonTarget(p *jsonParser, data []byte, number int32) (*node, error) {
 	n, err := p.parse(data, number)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (q *requests) jsonTarget(p *jsonParser, data []byte, number int32) (*node, 
 			return nil, wrongAt(kid, kid.key, "want method, url and body, texts, and header, an object of lists")
 		}
 	}
-	job := q.node(n, r)
+	job := s.jobOf(n, r)
 	if http := job.get("http"); http.get("method") == nil || http.get("url") == nil {
 		return nil, wrongAt(n, "", "want a method and a url")
 	}
