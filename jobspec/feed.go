@@ -44,8 +44,8 @@ type listFeed struct {
 
 // newListFeed returns the feed of jobs, of which the first has that index in its
 // document.
-func newListFeed(first int) *listFeed {
-	return &listFeed{entry: func(n *node, index int) (entry, error) {
+func newListFeed(jobs []*node, first int) *listFeed {
+	return &listFeed{nodes: jobs, entry: func(n *node, index int) (entry, error) {
 		return entry{n: n, path: jobPath(first + index)}, nil
 	}}
 }

@@ -63,7 +63,7 @@ func (s *source) load(f *file) error {
 	case Vegeta:
 		f.dir, r.form, job = "", targets, s.target // as vegeta has paths
 	}
-	s.parts = append(s.parts, part{lines: newLineFeed(r, job)})
+	s.feeds = append(s.feeds, newLineFeed(r, job))
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (s *source) document(r *records, parse func(*file, []byte) (*node, error)) 
 	}
 	root, err := parse(r.file, bytes.TrimPrefix(data, byteMark))
 	if err == nil {
-		s.parts = append(s.parts, part{jobs: s.d.document(root)})
+		s.feeds = append(s.feeds, newListFeed(s.d.document(root), 0))
 	}
 	return err
 }

@@ -121,12 +121,6 @@ func (s *Spec) Close() {
 	}
 }
 
-// part is what one job file brings to a run: jobs of a document, or lines.
-type part struct {
-	jobs  []*node
-	lines feed // nil: a document
-}
-
 // commandLine stands in place of a file.
 var commandLine = &file{name: "command line", typed: true}
 
@@ -141,7 +135,7 @@ func (s *source) readFiles() error {
 		if err != nil {
 			return err
 		}
-		s.parts = append(s.parts, part{jobs: s.d.document(root)})
+		s.feeds = append(s.feeds, newListFeed(s.d.document(root), 0))
 	}
 	for _, name := range s.Files {
 		if err := broken.take(s.load(newFile(name))); err != nil {
@@ -154,27 +148,27 @@ func (s *source) readFiles() error {
 	return nil
 }
 
-// makeFeeds says where the jobs are to be had, in their order.
+// makeFeeds puts the feeds of rows between the jobs of documents.
 func (s *source) makeFeeds() {
-	for _, p := range s.parts {
-		if p.lines != nil {
-			s.feeds = append(s.feeds, p.lines)
+	read := s.feeds
+	s.feeds = nil
+	for _, f := range read {
+		doc, is := f.(*listFeed)
+		if !is {
+			s.feeds = append(s.feeds, f)
 			continue
 		}
-		list := newListFeed(0)
-		for i, n := range p.jobs {
+		first := 0
+		for i, n := range doc.nodes {
 			if n.kind == mapping && n.get("for_each") != nil {
-				if f := s.forEach(n, jobPath(i)); f != nil {
-					s.feeds = append(s.feeds, list, f)
+				if rows := s.forEach(n, jobPath(i)); rows != nil {
+					s.feeds = append(s.feeds, newListFeed(doc.nodes[first:i], first), rows)
 				}
-				list = newListFeed(i + 1)
-				continue
+				first = i + 1
 			}
-			list.nodes = append(list.nodes, n)
 		}
-		s.feeds = append(s.feeds, list)
+		s.feeds = append(s.feeds, newListFeed(doc.nodes[first:], first))
 	}
-	s.parts = nil
 }
 
 // document joins a document to those before it, but for its jobs, which it returns.

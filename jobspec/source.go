@@ -15,7 +15,6 @@ import (
 type source struct {
 	Options
 	d       decoder
-	parts   []part
 	headers []*node // of requests
 	feeds   []feed
 	ids     ids
