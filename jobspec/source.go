@@ -139,7 +139,7 @@ func (s *source) again(number int, from *shelf) (*Job, error) {
 		return nil, err
 	}
 	if len(s.d.errs) > 0 {
-		(&Job{shelf: from}).Done()
+		from.done()
 		return nil, invalid(s.d.errs, row)
 	}
 	j.Seq, j.shelf = int64(number)+1, from
