@@ -180,8 +180,10 @@ func readHeaders(lines []string) (map[string]string, error) {
 		if !found || name == "" || value == "" {
 			return nil, errors.New("--header: want 'Name: value' (what was given is not shown, it may hold a secret)")
 		}
-		if _, doubled := headers[name]; doubled {
-			return nil, fmt.Errorf("--header: a second %s", name)
+		for other := range headers {
+			if strings.EqualFold(other, name) {
+				return nil, fmt.Errorf("--header: a second %s", name)
+			}
 		}
 		headers[name] = value
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,9 +83,13 @@ func (p *program) initFromCSV(o *initOptions) error {
 	if userInfo.MatchString(o.url) {
 		return &hinted{errors.New("--url: a user and a password would stand in the job file"), `headers: {Authorization: "Basic ${env:NAME}"} in the job file names a variable for them`}
 	}
-	template, _, _ := strings.Cut(o.url, "#") // which is not sent
+	template := o.url
+	if at := strings.IndexByte(braces.ReplaceAllStringFunc(o.url, func(place string) string { return strings.Repeat("x", len(place)) }), '#'); at >= 0 {
+		template = o.url[:at] // what is behind it is not sent
+	}
 	hidden, secrets := curl.HideURL(template, braces)
 	url, used, err := withColumns(hidden, columns)
+	used = slices.DeleteFunc(used, func(column string) bool { return inSecret(hidden, column) })
 	switch {
 	case err != nil:
 		return err
@@ -118,6 +121,16 @@ func notOf(rows string, err error) error {
 		return fmt.Errorf("--url: %s", all[0].Text)
 	}
 	return err
+}
+
+// inSecret reports whether a column stands where a secret is expected, in the query of a
+// template. No label shows it.
+func inSecret(template, column string) bool {
+	_, query, _ := strings.Cut(template, "?")
+	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
+		key, value, _ := strings.Cut(pair, "=")
+		return curl.SecretKey(key) && strings.Contains(value, "{"+column+"}")
+	})
 }
 
 // braces matches a place for a column, and a reference, which stays as it is.
@@ -164,7 +177,7 @@ jobs:
       method: GET
       url: %s
     labels: %s
-`, cmp.Or(append(used, "COLUMN")...), inJSON(csv), inJSON(url), inJSON(labels))
+`, printable(append(slices.Clone(used), "COLUMN")[0]), inJSON(csv), inJSON(url), inJSON(labels))
 }
 
 // inJSON spells a value in a way that YAML knows, too.

@@ -52,14 +52,7 @@ func (o *loadOptions) addFlags(f *pflag.FlagSet, format string) {
 // addFormatFlags adds those that say how job files are written.
 func (o *loadOptions) addFormatFlags(f *pflag.FlagSet, format string) {
 	f.Var(wordFlag(&o.Format, "yaml", "json", "jsonl", jobspec.OpenAIBatch, jobspec.Vegeta), format, "yaml, json or jsonl: what standard input is, and what has no known ending; openai-batch or vegeta: what is no YAML")
-	f.Var(&value{kind: "URL", read: func(s string) error {
-		u, err := url.Parse(s)
-		if err != nil || u.Host == "" || strings.ContainsAny(s, "?#") || u.Scheme != "http" && u.Scheme != "https" {
-			return errors.New("want http:// or https://, a host, and perhaps the beginning of a path")
-		}
-		o.Requests.BaseURL = s
-		return nil
-	}}, "base-url", "what the paths of an openai-batch are behind, such as https://api.example.com")
+	f.Var(&value{kind: "URL", read: func(s string) error { o.Requests.BaseURL = s; return nil }}, "base-url", "what the paths of an openai-batch are behind, such as https://api.example.com")
 	f.StringArrayVar(&o.header, "header", nil, "a `HEADER` of each request of such a format, 'Name: value'; may be repeated; ${env:NAME} is a variable")
 	f.Var(&value{kind: "POOL", read: func(s string) error { o.Requests.TokenPool = s; return nil }}, "token-pool", "the pool that the tokens of an openai-batch are from: a quarter of its bytes of text, and max_tokens")
 	f.Var(&value{kind: "FIELD", read: func(s string) error { o.Requests.CostField = s; return nil }}, "cost-field", "the field of a line or its body that says the tokens")
@@ -77,6 +70,9 @@ func (o *loadOptions) checkFormat() (err error) {
 		return &hinted{errors.New("--cost-field is without --token-pool"), "--token-pool names the pool that the tokens are taken from"}
 	case len(o.header) > 0 && !batch && o.Format != jobspec.Vegeta:
 		return &hinted{errors.New("--header is for the formats openai-batch and vegeta"), "jobs have headers of their own; defaults: {http: {headers: …}} are for all"}
+	}
+	if base, err := url.Parse(o.Requests.BaseURL); batch && (err != nil || base.Host == "" || strings.ContainsAny(o.Requests.BaseURL, "?#") || base.Scheme != "http" && base.Scheme != "https") {
+		return errors.New("--base-url: want http:// or https://, a host, and perhaps the beginning of a path (what was given is not shown, it may hold a secret)")
 	}
 	o.Requests.Headers, err = readHeaders(o.header)
 	return err

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -117,6 +118,9 @@ func (d *decoder) parseURL(n *node, s string, schemes ...string) *url.URL {
 	return u
 }
 
+// framing are the headers that net/http sets by itself.
+var framing = []string{"Content-Length", "Transfer-Encoding", "Trailer"}
+
 // headers reads header lines; a list gives one name several.
 func (d *decoder) headers(j *Job, n *node) {
 	d.pairs(n, func(kid *node) {
@@ -124,6 +128,8 @@ func (d *decoder) headers(j *Job, n *node) {
 			d.failKey(kid, "doubled key")
 		} else if !httpguts.ValidHeaderFieldName(kid.key) {
 			d.failKey(kid, "%q: want a header name, such as Accept", kid.key)
+		} else if slices.Contains(framing, http.CanonicalHeaderKey(kid.key)) {
+			d.warn(kid, "%s: it is left out, since a request's body says it", kid.key)
 		}
 		for _, value := range kid.several() {
 			h := Header{kid.key, d.content(value)}

@@ -335,3 +335,16 @@ func TestInputErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestFramingHeaders warns of headers that a request has by itself, whatever a job says.
+func TestFramingHeaders(t *testing.T) {
+	spec, err := jobspec.Load(jobspec.Options{Files: []string{"-"}, Format: "yaml", Stdin: strings.NewReader(
+		`jobs: [{http: {url: "http://h/", headers: {content-length: 3, Transfer-Encoding: chunked, X-A: b}}}]`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spec.Close()
+	if len(spec.Warnings) != 2 || !strings.Contains(spec.Warnings[0].Text, "content-length: it is left out") {
+		t.Errorf("Warnings = %v, want one of each header that frames a request", spec.Warnings)
+	}
+}

@@ -83,6 +83,11 @@ func TestConvert(t *testing.T) {
 		{`curl -H "X-A: $A$B" "http://h/$A"`, []string{"#   A: a variable of the command lines\n#   B: a variable"}, ""},
 		{"curl --frobnicate value http://h/", []string{"jobs: []"}, "--frobnicate is unknown: no job is made of this call of curl"},
 		{"curl -K other.conf http://h/", []string{"url: http://h/"}, "-K"},
+		{"curl --aws-sigv4 aws:amz -u id:hush-hush http://h/", []string{"jobs: []"}, "--aws-sigv4 has no place in a job: no job is made of this call of curl"},
+		{"curl -H 'Trailer: x' http://h/", nil, `-H "Trailer": it is set by itself`},
+		{"curl -H 'Idempotency-Key: a-1' http://h/", []string{"Idempotency-Key: a-1\n"}, ""},
+		{"curl --oauth2-bearer hush-hush -u u:p http://h/", []string{"Authorization: Bearer ${env:"}, ""},
+		{"curl 'http://h/?token\u2028jobs:\u0085x=hush-hush'", []string{"what stands behind token?jobs:?x= in the URL\n"}, ""},
 		{`curl -u "joe:hush$U" http://h/`, []string{"url: http://h/"}, "-u: a password that curl asks for, or a variable"},
 	} {
 		made, err := curl.Convert(test.line, asIs)
@@ -110,6 +115,8 @@ func TestConvert(t *testing.T) {
 func TestNoCredentialStays(t *testing.T) {
 	for _, line := range []string{
 		`-H "Authorization: Token token=hush-hush, x=$U"`, `-b "sid=hush-hush; user=$U"`, `-H "X-Api-Key: hush-hush$U"`,
+		`-H 'Fastly-Key: hush-hush'`, `-H 'X_API_KEY: hush-hush'`, `-H 'OK-ACCESS-PASSPHRASE: hush-hush'`, `-H 'X-CSRF: hush-hush'`, `-H 'CB-ACCESS-SIGN: hush-hush'`, `-e 'http://i/?token=hush-hush'`,
+		`'http://h/?access_key=hush-hush'`, `'http://h/?appid=hush-hush'`, `'http://h/?code=hush-hush'`, `'http://h/?AWSAccessKeyId=hush-hush'`, `'http://h/?api%5Fkey=hush-hush'`, `'http://h/?subscription-key=hush-hush'`,
 		`--oauth2-bearer "hush-hush$U"`, `-H 'X-Jwt: hush-hush'`, `-H 'X-Signature: hush-hush'`, `-H 'DD-APPLICATION-KEY: hush-hush'`,
 		`-H 'X-Access: Bearer hush-hush'`, `'http://h/?token=hush-hush'"$U"`, `'http://h/?client_secret=hush-hush'`,
 		`'http://h/?refresh_token=hush-hush'`, `'http://h/?pwd=hush-hush'`, `'http://h/?api-key=hush-hush'`, `'http://h/?X-Amz-Signature=hush-hush'`,

@@ -8,9 +8,9 @@
 package curl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // File is what was made of some command lines.
@@ -105,7 +105,7 @@ func (w *writer) finish() *File {
 		if i == 0 {
 			head.WriteString("\n# Variables to set; put no values into this file:\n")
 		}
-		fmt.Fprintf(&head, "#   %s: %s\n", s.Name, s.What)
+		head.WriteString("#   " + oneLine(s.Name+": "+s.What) + "\n")
 	}
 	w.Text = head.String() + "\njobs:\n" + strings.TrimPrefix(w.jobs, "\n")
 	if w.Jobs == 0 {
@@ -113,4 +113,15 @@ func (w *writer) finish() *File {
 	}
 	slices.SortStableFunc(w.Left, func(a, b Note) int { return a.Line - b.Line })
 	return &w.File
+}
+
+// oneLine returns text for a comment, which nothing in it may end: YAML knows more line
+// breaks than one.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }

@@ -48,7 +48,7 @@ func (w *writer) add(r *request, i int) error {
 	}
 	comment := fmt.Sprintf("\n  # line %d", r.line)
 	if len(r.left) > 0 {
-		comment += "; not carried over: " + r.leftOut()
+		comment += "; not carried over: " + oneLine(r.leftOut())
 	}
 	target, user, err := r.target(r.urls[i])
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *request) verb() string {
 // that a URL names.
 func (r *request) sent(user string) http.Header {
 	all := r.presets.Clone()
-	if user != "" {
+	if user != "" && all.Get("Authorization") == "" {
 		all.Set("Authorization", basic(user))
 	}
 	if r.sends && !r.get && all.Get("Content-Type") == "" {

@@ -70,6 +70,7 @@ var carried = map[string]func(r *request, value string){
 	"url-query":      (*request).refuse,
 	"anyauth":        (*request).refuse,
 	"digest":         (*request).refuse,
+	"aws-sigv4":      (*request).refuse,
 	"negotiate":      (*request).refuse,
 	"ntlm":           (*request).refuse,
 }

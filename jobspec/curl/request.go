@@ -54,7 +54,7 @@ func (r *request) header(line string) {
 		r.leave("-H %q: a header without a value", empty)
 	case !found:
 		r.leave("-H without a colon")
-	case lower == "content-length", lower == "transfer-encoding", lower == "host" && value == "":
+	case lower == "content-length", lower == "transfer-encoding", lower == "trailer", lower == "host" && value == "":
 		r.leave("-H %q: it is set by itself", name)
 	case lower == "user-agent" && value == "":
 		r.leave("-H %q: jobs name agentlimit", name)
@@ -179,6 +179,9 @@ func (r *request) cookie(v string) {
 }
 
 func (r *request) user(v string) {
+	if strings.HasPrefix(r.presets.Get("Authorization"), "Bearer ") {
+		return // which wins with curl, too
+	}
 	if !strings.Contains(v, ":") || strings.Contains(v, mark) {
 		r.presets.Del("Authorization") // of an earlier one
 		r.leave("-u: a password that curl asks for, or a variable")

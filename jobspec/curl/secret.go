@@ -2,6 +2,7 @@ package curl
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,9 +12,11 @@ import (
 
 var (
 	// secretHeader and secretKey match the names of headers, and the keys of a query, that
-	// identify who calls.
-	secretHeader = regexp.MustCompile(`(?i)authorization|^cookie|(api|access|app|application|subscription|private)-?key|\bauth\b|token|jwt|secret|password|session|credential|signature`)
-	secretKey    = regexp.MustCompile(`(?i)^(key|pwd|sig)$|api[-_]?key|auth|credential|jwt|passw|secret|session|signature|token`)
+	// may identify who calls; notSecret, headers whose names say that they do not. What is
+	// hidden without need costs a variable, what is not hidden with need more.
+	secretHeader = regexp.MustCompile(`(?i)authorization|authentication|^cookie|key$|\bauth\b|token|jwt|secret|passw|passphrase|session|credential|signature|\bsign$|csrf|xsrf|wsse|honeycomb`)
+	notSecret    = regexp.MustCompile(`(?i)idempotency|websocket|surrogate`)
+	secretKey    = regexp.MustCompile(`(?i)^(key|pwd|sig|sign|code|pass|app[-_]?id)$|(api|access|account|app|client|consumer|master|private|subscription)[-_]?key|auth|credential|jwt|passw|passphrase|secret|session|signature|token`)
 
 	attribute = regexp.MustCompile(`[\w.-]+=` + mark) // with a variable as its value
 	origin    = regexp.MustCompile(`^(?:.*?://)?([^/?:]*)[^/?]*`)
@@ -45,7 +48,10 @@ func (w *writer) hide(name, value, host string) string {
 	if found && strings.HasSuffix(name, "Authorization") || bearer {
 		scheme, secret = word+" ", rest
 	}
-	if !bearer && !secretHeader.MatchString(name) || told(secret) {
+	if strings.EqualFold(name, "Referer") {
+		return w.hideQuery(value, host)
+	}
+	if !bearer && (!secretHeader.MatchString(name) || notSecret.MatchString(name)) || told(secret) {
 		return value
 	}
 	what := "what stands behind " + strings.TrimSpace(name+": "+scheme)
@@ -63,19 +69,28 @@ func (w *writer) hideQuery(target, host string) string {
 	}
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		if key, value, _ := strings.Cut(pair, "="); secretKey.MatchString(key) && !told(value) {
+		if key, value, _ := strings.Cut(pair, "="); SecretKey(key) && !told(value) {
 			pairs[i] = key + "=" + w.variable(key+"_"+host, value, "what stands behind "+key+"= in the URL")
 		}
 	}
 	return front + "?" + strings.Join(pairs, "&")
 }
 
+// SecretKey reports whether a key of a URL's query, as it is written there, is of what may
+// be a secret.
+func SecretKey(key string) bool {
+	if plain, err := url.QueryUnescape(key); err == nil {
+		key = plain
+	}
+	return secretKey.MatchString(key)
+}
+
 // HideURL returns a URL with references for what is secret in its query, and the variables
 // that these name. What kept matches is no secret.
-func HideURL(url string, kept *regexp.Regexp) (hidden string, secrets []Secret) {
+func HideURL(target string, kept *regexp.Regexp) (hidden string, secrets []Secret) {
 	var w writer
 	var all []string
-	hidden = kept.ReplaceAllStringFunc(url, func(part string) string {
+	hidden = kept.ReplaceAllStringFunc(target, func(part string) string {
 		all = append(all, part)
 		return mark + strconv.Itoa(len(all)-1) + mark
 	})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"weak"
 
 	"golang.org/x/net/http/httpguts"
@@ -81,6 +82,7 @@ func newRequest(h *jobspec.HTTP) (*http.Request, error) {
 	if err != nil { // which may quote the URL
 		return nil, fail(Broken, "request", "not a valid method or URL")
 	}
+	req.URL.RawQuery = strings.ReplaceAll(req.URL.RawQuery, " ", "%20") // which would end the target
 	for _, line := range h.Headers {
 		if !httpguts.ValidHeaderFieldName(line.Name) || !httpguts.ValidHeaderFieldValue(line.Value) {
 			return nil, fail(Broken, "request", "not a valid header")

@@ -188,3 +188,22 @@ func TestCancelledWhileSending(t *testing.T) {
 	job := httpJob(url, method("PUT"), timeout(100*time.Millisecond), func(j *jobspec.Job) { j.HTTP.Body = make([]byte, 32<<20) })
 	check(t, job, newClient(t, Config{}).Call(t.Context(), Attempt{Job: job}), Timeout, "timeout", true)
 }
+
+// A space would end the request's target.
+func TestSpaceInAQuery(t *testing.T) {
+	target := make(chan string, 1)
+	url, _ := scripted(t, func(c net.Conn, r *bufio.Reader) {
+		target <- strings.TrimSuffix(must(r.ReadString('\n')), "\r\n")
+		for line := "-"; line != "\r\n"; {
+			line = must(r.ReadString('\n'))
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	})
+	job := httpJob(url + "/a b?c=d e&f=é")
+	check(t, job, newClient(t, Config{}).Call(t.Context(), Attempt{Job: job}), OK, "", false)
+	if got := <-target; got != "GET /a%20b?c=d%20e&f=é HTTP/1.1" {
+		t.Errorf("the request line is %q", got)
+	}
+}
+
+func must(line string, _ error) string { return line }
