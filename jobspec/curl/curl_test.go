@@ -84,6 +84,7 @@ func TestConvert(t *testing.T) {
 		{"curl --frobnicate value http://h/", []string{"jobs: []"}, "--frobnicate is unknown: no job is made of this call of curl"},
 		{"curl -K other.conf http://h/", []string{"url: http://h/"}, "-K"},
 		{"curl --aws-sigv4 aws:amz -u id:hush-hush http://h/", []string{"jobs: []"}, "--aws-sigv4 has no place in a job: no job is made of this call of curl"},
+		{"curl -L -X PUT -d a http://h/", []string{"follow_redirects: 50"}, "-X with -L: behind a redirect curl keeps the method and has no body; a job does as browsers do"},
 		{"curl -H 'Trailer: x' http://h/", nil, `-H "Trailer": it is set by itself`},
 		{"curl -H 'Idempotency-Key: a-1' http://h/", []string{"Idempotency-Key: a-1\n"}, ""},
 		{"curl --oauth2-bearer hush-hush -u u:p http://h/", []string{"Authorization: Bearer ${env:"}, ""},

@@ -46,6 +46,9 @@ func (w *writer) add(r *request, i int) error {
 	if i == 0 && r.emptyBody() {
 		r.leave("Content-Length: 0")
 	}
+	if i == 0 && r.method != "" && r.job.HTTP.Redirects > 0 {
+		r.leave("-X with -L: behind a redirect curl keeps the method and has no body; a job does as browsers do")
+	}
 	comment := fmt.Sprintf("\n  # line %d", r.line)
 	if len(r.left) > 0 {
 		comment += "; not carried over: " + oneLine(r.leftOut())
