@@ -118,7 +118,11 @@ var userInfo = regexp.MustCompile(`^[^/?#]*//[^/?#]*@`)
 // that it is of the template.
 func notOf(rows string, err error) error {
 	if all, found := errors.AsType[jobspec.Errors](err); found && all[0].Pos.File != rows {
-		return fmt.Errorf("--url: %s", all[0].Text)
+		row := ""
+		if all[0].Row != (jobspec.Position{}) {
+			row = " (row " + all[0].Row.String() + ")"
+		}
+		return fmt.Errorf("--url: %s%s", all[0].Text, row)
 	}
 	return err
 }
