@@ -25,10 +25,13 @@ var packings = []struct {
 		first, err := gzip.NewReader(r)
 		return &members{first, r}, err
 	}},
-	{"zstd", "\x28\xb5\x2f\xfd", func(r *bufio.Reader) (io.Reader, error) {
-		// With one thread it works within Read, so there is nothing to close.
-		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-	}},
+	{"zstd", "\x28\xb5\x2f\xfd", openZstd},
+	{"zstd", "\x50\x2a\x4d\x18", openZstd}, // with a frame to be skipped in front, as pzstd writes it
+}
+
+func openZstd(r *bufio.Reader) (io.Reader, error) {
+	// With one thread it works within Read, so there is nothing to close.
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }
 
 // PackedName reports whether a name ends as those of compressed files do, in .gz or

@@ -258,3 +258,14 @@ func TestPackedWithoutATemporaryFolder(t *testing.T) {
 		t.Errorf("Load without a temporary folder = %v", err)
 	}
 }
+
+// TestSkippedFrame has a frame in front that holds no data, as pzstd writes it.
+func TestSkippedFrame(t *testing.T) {
+	const job = `{"exec":{"argv":["a"]}}` + "\n"
+	want := loadAll(t, "plain", jobspec.Options{Files: written(t, map[string]string{"a.jsonl": job})})
+	data := "\x50\x2a\x4d\x18\x04\x00\x00\x00abcd" + pack(t, ".zst", job)
+	got := loadAll(t, "packed", jobspec.Options{Files: written(t, map[string]string{"a.jsonl.zst": data})})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("behind a frame to be skipped (-plain +packed):\n%s", diff)
+	}
+}
