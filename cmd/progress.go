@@ -127,7 +127,7 @@ func (v *voice) pauses() (tell func(runner.Pause), done func()) {
 				v.note(slog.LevelInfo, "resumed "+p.Key.String(), "key", p.Key.String())
 			case !known || p.Until.Sub(until) > retoldAfter:
 				told[p.Key] = p.Until
-				v.note(slog.LevelInfo, pauseLine(p, time.Now()), "key", p.Key.String(), "until", p.Until, "why", p.Why)
+				v.note(slog.LevelInfo, pauseLine(p), "key", p.Key.String(), "until", p.Until, "why", p.Why)
 			}
 		}
 	})
@@ -141,12 +141,12 @@ func (v *voice) pauses() (tell func(runner.Pause), done func()) {
 }
 
 // pauseLine tells who is paused, until when, and why.
-func pauseLine(p runner.Pause, now time.Time) string {
-	left, format := p.Until.Sub(now), time.TimeOnly
-	if left > 12*time.Hour {
+func pauseLine(p runner.Pause) string {
+	format := time.TimeOnly
+	if p.Left > 12*time.Hour {
 		format = time.DateTime
 	}
-	return cut(fmt.Sprintf("paused %s until %s (%s): %s", p.Key, p.Until.Local().Format(format), brief(left), p.Why), 2*lineWidth)
+	return cut(fmt.Sprintf("paused %s until %s (%s): %s", p.Key, p.Until.Local().Format(format), brief(p.Left), p.Why), 2*lineWidth)
 }
 
 // barLine draws a bar, how far the run is, and the busiest key, in at most width

@@ -71,13 +71,16 @@ func TestPausesAreToldOnce(t *testing.T) {
 		now := time.Now()
 		key, other := limits.PairKey("h", "a\x07"), limits.Key{Kind: limits.Host, Name: "h"}
 		at := func(d time.Duration) time.Time { return now.Add(d) }
+		pause := func(key limits.Key, d time.Duration, why string) runner.Pause {
+			return runner.Pause{Key: key, Until: at(d), Left: d, Why: why}
+		}
 		all := []runner.Pause{
-			{Key: key, Until: at(3 * time.Second), Why: "429, retry-after: 3"},
-			{Key: key, Until: at(3200 * time.Millisecond), Why: "429, retry-after: 3"},
-			{Key: other, Until: at(24 * time.Hour), Why: "503, retry-after: 86400"},
-			{Key: key, Until: at(time.Minute), Why: "429, retry-after: 60"},
+			pause(key, 3*time.Second, "429, retry-after: 3"),
+			pause(key, 3200*time.Millisecond, "429, retry-after: 3"),
+			pause(other, 24*time.Hour, "503, retry-after: 86400"),
+			pause(key, time.Minute, "429, retry-after: 60"),
 			{Key: key, Over: true},
-			{Key: key, Until: at(time.Second), Why: "429, retry-after: 1"},
+			pause(key, time.Second, "429, retry-after: 1"),
 		}
 		clock := func(d time.Duration, format string) string { return at(d).Local().Format(format) }
 		want := []string{
@@ -91,6 +94,7 @@ func TestPausesAreToldOnce(t *testing.T) {
 			tell, done := v.pauses()
 			for _, p := range all {
 				tell(p)
+				time.Sleep(time.Millisecond) // told late, it is as long as was asked
 			}
 			done()
 		})

@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer context.AfterFunc(cfg.Kill, cfg.Caller.Close)()
 	for _, p := range cfg.Pauses {
 		r.schedule.Pause(p.Key, p.Until, r.began)
-		r.paused(p.Key, p.Until, "asked for in an earlier run")
+		r.paused(p.Key, p.Until, r.began, "asked for in an earlier run")
 	}
 
 	go r.read() // not waited for: a silent pipe may keep it for ever

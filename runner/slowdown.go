@@ -27,7 +27,7 @@ func (r *run) slowDown(t *task, e end) limits.Time {
 	if key := pauseKey(t, e.outcome); key != (limits.Key{}) {
 		note.Key = &key
 		r.schedule.Pause(key, until, e.ended)
-		r.paused(key, until, whyPaused(e.outcome))
+		r.paused(key, until, e.ended, whyPaused(e.outcome))
 	}
 	return until
 }
@@ -51,17 +51,18 @@ func pauseKey(t *task, o call.Outcome) limits.Key {
 type Pause struct {
 	Key   limits.Key
 	Until time.Time
-	Why   string // such as "429, retry-after: 3"
-	Over  bool   // it has ended
+	Left  time.Duration // until then, when it was asked for or heard of
+	Why   string        // such as "429, retry-after: 3"
+	Over  bool          // it has ended
 }
 
 // paused notes a pause, to tell of it and of its end. One that another outlasts
 // is not told of.
-func (r *run) paused(key limits.Key, until limits.Time, why string) {
+func (r *run) paused(key limits.Key, until, now limits.Time, why string) {
 	if until > r.pauses[key] {
 		r.pauses[key] = until
 		r.nextEnd = min(r.nextEnd, until)
-		r.tell(Pause{Key: key, Until: until.Wall(), Why: why})
+		r.tell(Pause{Key: key, Until: until.Wall(), Left: until.Sub(now), Why: why})
 	}
 }
 
@@ -71,7 +72,7 @@ func (r *run) pausedElsewhere(levels []limits.Level) {
 	for _, level := range levels {
 		known := r.pauses[level.Key]
 		if level.Pause > r.reply.Now && level.Pause > known.Add(100*time.Millisecond) {
-			r.paused(level.Key, level.Pause, "another run was asked to")
+			r.paused(level.Key, level.Pause, r.reply.Now, "another run was asked to")
 		}
 	}
 }
