@@ -238,6 +238,8 @@ var curlLines = []struct {
 	{what: "data behind a query that is open", line: `curl -G -d x 'SRV/a?b&'`},
 	{what: "a form with blanks", line: `curl -F 'a= x ' -F 'b=y ;type=text/x' -F $'c=\n z\n' SRV/a`},
 	{what: "a form with quotes and charsets", line: `curl -F 'f=@data.txt ;filename="x y.csv";type=text/csv; charset=utf-8' -F 'g=1;type=text/x;charset=a;filename=z z' SRV/a`},
+	{what: "a form with all in quotes", line: `curl --location --form 'f=@"my file.csv"' -F 'g=@"plain.txt" ;type=text/x' -F 't=<"plain.txt"' -F 'a="q;w\"x\\y\z"' -F 'b="  b  "' -F 'c=b"c"d' -F 'd=""' -F 'e=@plain.txt;filename="q\"x;y"' SRV/a`},
+	{what: "a form of plain texts", line: `curl --form-string 'a=@x;type=y"' --form-string b=x=y --form-string c= SRV/a`},
 	{what: "a form of a text with a name", line: `curl -F 't=<plain.txt;filename=q.png' SRV/a`},
 	{what: "a form whose type is said", line: `curl -H 'Content-Type: multipart/form-data' -F a=b SRV/a`},
 	{what: "a proxy", line: `no_proxy= curl -x HOST/ http://e.example/a`, left: []string{`"no_proxy": a variable of the shell`, "-x: Proxy-Connection: Keep-Alive"}, without: []string{"Proxy-Connection"}},

@@ -56,7 +56,7 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-const wrongForm = "-F: want a text or a file without quotes, and its type and filename at most: no job is made of this call of curl"
+const wrongForm = "-F: want a text or one file, and its type and filename at most: no job is made of this call of curl"
 
 func asIs(path string) string { return path }
 
@@ -75,6 +75,8 @@ func TestConvert(t *testing.T) {
 		{"curl -T a -T b http://h/", nil, "-T: Expect: 100-continue|-T: Expect: 100-continue|-T twice: no job is made of this call of curl"},
 		{"curl -T a http://h/ http://i/", []string{"jobs: []"}, "-T: Expect: 100-continue|-T beside several URLs, of which each has its own file, or none: no job is made of this call of curl"},
 		{"curl -H 'Content-Type: x/y' -F a=b http://h/", []string{"jobs: []"}, "-F beside another Content-Type: no job is made of this call of curl"},
+		{"curl -F f=@a,b http://h/", []string{"jobs: []"}, wrongForm}, {`curl -F 'f="a"b' http://h/`, []string{"jobs: []"}, wrongForm},
+		{"curl --form-string a http://h/", []string{"jobs: []"}, "--form-string: want a name and a text: no job is made of this call of curl"},
 		{"curl -F =b http://h/", []string{"jobs: []"}, wrongForm}, {"curl -F 'a=b;type=x' http://h/", []string{"jobs: []"}, wrongForm}, {"curl -F 'a=b;type=x/y;type=z/z' http://h/", []string{"jobs: []"}, wrongForm},
 		{"curl --proxy socks5://p:9/ http://h/", []string{"proxy: socks5://p:9/\n"}, ""},
 		{`curl -x "$PROXY" http://h/`, []string{"url: http://h/"}, "-x: no proxy, or one with a user or a variable"},

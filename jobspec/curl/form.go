@@ -22,25 +22,28 @@ func kindOf(file string) string { return kinds[strings.ToLower(filepath.Ext(file
 
 // field matches a field of a form: its name; @ in front of a file, or < in front of one
 // whose content is the text; and its type, in front of or behind which is the name that is
-// said of the file. Blanks around a value are none of it.
-var field = regexp.MustCompile(`(?s)^([^=]+)=([@<]?)\s*([^\s;"(@<][^;]*|)` + named + `(?:; *type=([^\s;"/]+/[^\s;"]+(?:; *charset=[^\s;"]+)?))?` + named + `$`)
+// said of the file. Blanks around a value are none of it, unless it is in quotes.
+var field = regexp.MustCompile(`(?s)^([^=]+)=([@<]?)\s*(` + inQuotes + `\s*|[^\s;"(@<][^;]*|)` + named + `(?:; *type=([^\s;"/]+/[^\s;"]+(?:; *charset=[^\s;"]+)?))?` + named + `$`)
 
-const named = `(?:; *filename=([^\s;"]|[^\s;"][^;"]*[^\s;"]|"[^"\\]+"))?`
+const (
+	named    = `(?:; *filename=([^\s;"]|[^\s;"][^;"]*[^\s;"]|` + inQuotes + `))?`
+	inQuotes = `"(?:[^"\\]|\\.)*"`
+)
 
 // form adds a field.
 func (r *request) form(v string) {
 	found := field.FindStringSubmatch(v)
-	if found == nil {
-		r.broken = fmt.Errorf("%s: want a text or a file without quotes, and its type and filename at most", r.typed)
+	if found == nil || found[2] == "@" && !strings.HasPrefix(found[3], `"`) && strings.Contains(found[3], ",") {
+		r.broken = fmt.Errorf("%s: want a text or one file, and its type and filename at most", r.typed)
 		return
 	}
-	p := part{name: found[1], text: strings.TrimRight(found[3], " \t\n\v\f\r"), kind: found[5]}
+	p := part{name: found[1], text: bare(found[3]), kind: found[5]}
 	file := p.text
 	if found[2] != "" {
 		p.text = r.content(file)
 	}
 	if found[2] != "<" {
-		p.filename = strings.Trim(cmp.Or(found[6], found[4]), `"`)
+		p.filename = bare(cmp.Or(found[6], found[4]))
 	}
 	if found[2] == "@" {
 		p.filename = cmp.Or(p.filename, filepath.Base(file))
@@ -49,6 +52,25 @@ func (r *request) form(v string) {
 		p.kind = cmp.Or(p.kind, kindOf(file), "application/octet-stream")
 	}
 	r.parts = append(r.parts, p)
+}
+
+// formText adds a field of a text in which nothing means anything.
+func (r *request) formText(v string) {
+	name, text, _ := strings.Cut(v, "=")
+	if name == "" || len(name) == len(v) {
+		r.broken = fmt.Errorf("%s: want a name and a text", r.typed)
+		return
+	}
+	r.parts = append(r.parts, part{name: name, text: text})
+}
+
+// bare returns a value without its quotes, or without the blanks behind it.
+func bare(v string) string {
+	v = strings.TrimRight(v, " \t\n\v\f\r")
+	if !strings.HasPrefix(v, `"`) {
+		return v
+	}
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(v[1 : len(v)-1])
 }
 
 // multipart returns a body of parts, and its type. What stands between the parts is of
